@@ -1,0 +1,3 @@
+//! WaveHouse in one process: every role and the command line.
+
+fn main() {}

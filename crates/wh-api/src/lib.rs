@@ -1,0 +1,1 @@
+//! HTTP: ingest, query, stream, ops, health.

@@ -1,0 +1,1 @@
+//! Composition by role: build, serve, stop, telemetry.

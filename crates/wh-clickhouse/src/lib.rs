@@ -1,0 +1,1 @@
+//! ClickHouse over HTTP: client, error classes, schema discovery, type model.

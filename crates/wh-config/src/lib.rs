@@ -1,0 +1,1 @@
+//! Boot configuration: defaults, file, environment, findings.

@@ -1,0 +1,1 @@
+//! Queue in, ClickHouse out: table batchers on a feed.

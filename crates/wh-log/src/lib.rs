@@ -1,0 +1,1 @@
+//! Segmented append-only log: group commit, recycled segments, footers.

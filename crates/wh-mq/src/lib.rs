@@ -1,0 +1,1 @@
+//! The queue: port Broker and Feed, backends embedded and sim.

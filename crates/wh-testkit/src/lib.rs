@@ -1,0 +1,1 @@
+//! Real servers, fault proxy, process harness and waits for tests.

@@ -1,0 +1,1 @@
+//! Where a table lives: placement over partitions and shards, pure.

@@ -1,0 +1,1 @@
+//! Ids, rows and blocks, error class, clock, backoff, stop signal, secrets.

@@ -1,0 +1,3 @@
+//! A service of one's own that embeds wh-ingest without wh-api.
+
+fn main() {}

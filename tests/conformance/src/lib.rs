@@ -1,0 +1,1 @@
+//! One suite for every backend of a port.

@@ -1,0 +1,3 @@
+//! The workspace's own commands: setup, quickstart, test, layers, tidy, bench.
+
+fn main() {}
