@@ -1,1 +1,32 @@
-//! Ids, rows and blocks, error class, clock, backoff, stop signal, secrets.
+//! The words every layer shares: ids, rows and blocks, cursors, error classes, clock, backoff, stop signal, secrets.
+//!
+//! Nothing here does I/O and nothing here knows a vendor.
+
+mod backoff;
+mod block;
+mod class;
+mod clock;
+mod cursor;
+mod entropy;
+pub mod frame;
+mod row;
+mod secret;
+mod stop;
+mod table;
+mod tenant;
+mod timestamp;
+mod topic_key;
+
+pub use backoff::Backoff;
+pub use block::{Block, BlockId, Chain, Encoding, MAX_BLOCK_ROWS, TARGET_BLOCK_BYTES};
+pub use class::{Class, Severity};
+pub use clock::{Clock, Mono, SimClock, SystemClock};
+pub use cursor::{Cursor, CursorError, Epoch, RowCursor};
+pub use entropy::{Entropy, OsEntropy, SeededEntropy};
+pub use row::Row;
+pub use secret::{Secret, SecretFileError};
+pub use stop::{Stop, Tasks};
+pub use table::{Table, TableError};
+pub use tenant::{Tenant, TenantError};
+pub use timestamp::Timestamp;
+pub use topic_key::TopicKey;
