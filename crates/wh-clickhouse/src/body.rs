@@ -1,0 +1,1 @@
+//! The request body: frames end to end, with a known length.

@@ -1,0 +1,134 @@
+//! One view of the database at one moment. Immutable.
+
+use crate::types::Type;
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+use wh_types::Timestamp;
+
+/// Everything discovery reads, at one moment.
+#[derive(Clone, Debug)]
+pub struct Schema {
+    /// The server's version, as it writes it (`26.7.2.1`).
+    pub version: String,
+    /// The server's time zone.
+    pub timezone: String,
+    /// Which settings the server knows.
+    pub settings: Arc<ServerSettings>,
+    /// The tables of the configured database, by name. One whose definition did not change is the same `Arc`.
+    pub tables: BTreeMap<String, Arc<TableSchema>>,
+    /// When this was read.
+    pub taken_at: Timestamp,
+}
+
+impl Schema {
+    /// A table by its name.
+    #[must_use]
+    pub fn table(&self, name: &str) -> Option<&Arc<TableSchema>> {
+        self.tables.get(name)
+    }
+}
+
+/// The names of the server's settings with the values our user has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerSettings(HashMap<String, String>);
+
+impl ServerSettings {
+    /// Whether the server knows a setting.
+    #[must_use]
+    pub fn knows(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// The value our user has where the request gives none.
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+}
+
+/// One table, view or dictionary.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableSchema {
+    /// Its name in the database.
+    pub name: String,
+    /// Its engine (`MergeTree`, `View`, ...).
+    pub engine: String,
+    columns: Vec<Column>,
+    by_name: HashMap<String, usize>,
+}
+
+impl TableSchema {
+    /// Puts columns into the order of their positions.
+    #[must_use]
+    pub fn new(name: impl Into<String>, engine: impl Into<String>, mut columns: Vec<Column>) -> Self {
+        columns.sort_by_key(|column| column.position);
+        let by_name = columns.iter().enumerate().map(|(at, column)| (column.name.clone(), at)).collect();
+        Self { name: name.into(), engine: engine.into(), columns, by_name }
+    }
+
+    /// The columns in the order of their positions.
+    #[must_use]
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// A column by its exact name.
+    #[must_use]
+    pub fn column(&self, name: &str) -> Option<&Column> {
+        self.by_name.get(name).map(|at| &self.columns[*at])
+    }
+}
+
+/// How a column gets its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ColumnKind {
+    /// From the row, else its type's zero (or NULL).
+    Ordinary,
+    /// From the row, else an expression.
+    Default,
+    /// Always an expression, stored. Not writable.
+    Materialized,
+    /// Always an expression, never stored. Not writable.
+    Alias,
+    /// From the row, never stored: only for other columns' expressions.
+    Ephemeral,
+}
+
+/// One column.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Column {
+    /// Its name, unescaped. A part of a `Nested` has a dot in it.
+    pub name: String,
+    /// Its type as ClickHouse writes it.
+    pub type_text: String,
+    /// Its type, parsed.
+    pub ty: Type,
+    /// How it gets its value.
+    pub kind: ColumnKind,
+    /// The expression of a kind that has one, as ClickHouse writes it. Not for clients.
+    pub default_expression: String,
+    /// Its place in the table, from 1.
+    pub position: u64,
+}
+
+impl Column {
+    /// Whether NULL can be stored in it.
+    #[must_use]
+    pub fn nullable(&self) -> bool {
+        false
+    }
+
+    /// Whether a row may give it a value.
+    #[must_use]
+    pub fn writable(&self) -> bool {
+        matches!(self.kind, ColumnKind::Ordinary | ColumnKind::Default | ColumnKind::Ephemeral)
+    }
+
+    /// Whether a row that leaves it out would have its type's zero stored: strict mode asks for it.
+    #[must_use]
+    pub fn required(&self) -> bool {
+        self.kind == ColumnKind::Ordinary && !self.nullable()
+    }
+}

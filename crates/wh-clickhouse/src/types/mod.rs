@@ -1,0 +1,7 @@
+//! Column types as values, and which JSON kinds they take. Knows nothing of a value's content.
+
+mod accept;
+mod model;
+
+pub use accept::{Accept, JsonKind, accepts};
+pub use model::{Nested, Type};
