@@ -1,1 +1,28 @@
-//! Queue in, ClickHouse out: table batchers on a feed.
+//! Queue in, ClickHouse out: the worker that batches delivered blocks by table, inserts them, and settles them.
+//!
+//! Give [`Worker`] a queue (`wh_mq::Broker`) and a [`Sinks`] and run it; nothing of HTTP, configuration or a process is
+//! needed, so that any Rust service can embed it (`examples/embed-ingest`).
+//!
+//! What is promised, per table: blocks are inserted in the order they were stored, one insert at a time; a block is
+//! settled only after all its rows are in the sink or in the dead letters; a batch whose outcome is unknown is repeated
+//! with the same rows under the same token; a row the sink refuses costs no other row anything.
+
+mod chunk;
+#[cfg(feature = "clickhouse")]
+mod clickhouse;
+mod gate;
+mod memory;
+mod metrics;
+mod options;
+mod rows;
+mod sink;
+mod table;
+mod unit;
+mod worker;
+
+#[cfg(feature = "clickhouse")]
+pub use clickhouse::ClickHouse;
+pub use memory::{Memory, Script};
+pub use options::Options;
+pub use sink::{Failure, Insert, Refusal, Sink, SinkError, Sinks};
+pub use worker::{Parts, Worker};

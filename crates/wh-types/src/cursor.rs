@@ -70,7 +70,8 @@ impl FromStr for Cursor {
     fn from_str(text: &str) -> Result<Self, CursorError> {
         let (epoch, sequence) = text.split_once('-').ok_or(CursorError)?;
         // from_str_radix and parse would also take a sign
-        let digits = |t: &str, hex: bool| t.bytes().all(|b| if hex { b.is_ascii_hexdigit() } else { b.is_ascii_digit() });
+        let digits =
+            |t: &str, hex: bool| t.bytes().all(|b| if hex { b.is_ascii_hexdigit() } else { b.is_ascii_digit() });
         if epoch.len() != 8 || !digits(epoch, true) || !digits(sequence, false) {
             return Err(CursorError);
         }
@@ -102,7 +103,8 @@ mod tests {
         assert_eq!(row.to_string(), "000000ab-17.3");
         assert_eq!("000000ab-17.3".parse(), Ok(row));
         assert_eq!("000000ab-17".parse(), Ok(row.block));
-        for bad in ["", "-1.0", "ab-1.0", "000000ab-1.", "000000ab-+1.0", "+00000ab-1.0", "000000ab-99999999999999999999.0"]
+        for bad in
+            ["", "-1.0", "ab-1.0", "000000ab-1.", "000000ab-+1.0", "+00000ab-1.0", "000000ab-99999999999999999999.0"]
         {
             assert_eq!(bad.parse::<RowCursor>(), Err(CursorError), "{bad:?}");
         }

@@ -1,0 +1,140 @@
+//! What one insert holds: pieces of held blocks, in order, and the token that names exactly them (decision D9).
+
+use sha2::{Digest, Sha256};
+use std::fmt::Write;
+use wh_types::{Epoch, Table, Tenant};
+
+/// Some rows of one held block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    /// The block's sequence: its key among the held ones.
+    pub(crate) sequence: u64,
+    /// First row, from 0.
+    pub(crate) first: u32,
+    /// One past the last row.
+    pub(crate) end: u32,
+}
+
+impl Piece {
+    pub(crate) fn rows(self) -> u64 {
+        u64::from(self.end - self.first)
+    }
+}
+
+/// Rows that are inserted, or parked, together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Chunk {
+    pub(crate) pieces: Vec<Piece>,
+}
+
+impl Chunk {
+    pub(crate) fn rows(&self) -> u64 {
+        self.pieces.iter().map(|piece| piece.rows()).sum()
+    }
+
+    /// Cuts off the first `rows` rows. Neither part is empty when `0 < rows < self.rows()`.
+    pub(crate) fn split(self, rows: u64) -> (Self, Self) {
+        let (mut head, mut tail, mut left) = (Vec::new(), Vec::new(), rows);
+        for piece in self.pieces {
+            let take = left.min(piece.rows());
+            // `take` is at most the rows of one block, a u32
+            let cut = piece.first + u32::try_from(take).unwrap_or(u32::MAX);
+            if cut > piece.first {
+                head.push(Piece { end: cut, ..piece });
+            }
+            if cut < piece.end {
+                tail.push(Piece { first: cut, ..piece });
+            }
+            left -= take;
+        }
+        (Self { pieces: head }, Self { pieces: tail })
+    }
+
+    /// Splits a refused chunk so that the row at fault stands alone: around the sink's hint where it gives one that
+    /// makes sense, else in halves.
+    pub(crate) fn isolate(self, hint: Option<u64>) -> Vec<Self> {
+        let rows = self.rows();
+        let parts = match hint {
+            Some(row) if row < rows => {
+                let (before, rest) = self.split(row);
+                let (bad, after) = rest.split(1);
+                vec![before, bad, after]
+            }
+            _ => {
+                let (left, right) = self.split(rows / 2);
+                vec![left, right]
+            }
+        };
+        parts.into_iter().filter(|part| !part.pieces.is_empty()).collect()
+    }
+
+    /// Two different sets of rows never share a token; the same set always has the same.
+    pub(crate) fn token(&self, epoch: Epoch, tenant: &Tenant, table: &Table) -> String {
+        let mut hash = Sha256::new();
+        hash.update(epoch.0.to_be_bytes());
+        for name in [tenant.as_str(), table.as_str()] {
+            hash.update((name.len() as u64).to_be_bytes());
+            hash.update(name.as_bytes());
+        }
+        for piece in &self.pieces {
+            hash.update(piece.sequence.to_be_bytes());
+            hash.update(piece.first.to_be_bytes());
+            hash.update(piece.end.to_be_bytes());
+        }
+        hash.finalize().iter().take(16).fold(String::with_capacity(32), |mut text, byte| {
+            // writing to a String cannot fail
+            let _infallible = write!(text, "{byte:02x}");
+            text
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn chunk(sizes: &[u32]) -> Chunk {
+        let piece = |(i, rows): (usize, &u32)| Piece { sequence: i as u64 + 1, first: 0, end: *rows };
+        Chunk { pieces: sizes.iter().enumerate().map(piece).collect() }
+    }
+
+    fn token(chunk: &Chunk) -> String {
+        chunk.token(Epoch(7), &Tenant::default(), &Table::new("t").unwrap())
+    }
+
+    #[test]
+    fn tokens_name_exactly_the_rows() {
+        let (left, right) = chunk(&[4]).split(2);
+        assert_ne!(token(&left), token(&right), "equal halves of a block differ");
+        assert_eq!(token(&chunk(&[4, 2])), token(&chunk(&[4, 2])), "a plain retry is the same");
+        let whole = chunk(&[4, 2, 3]);
+        let holed = Chunk { pieces: vec![whole.pieces[0], whole.pieces[2]] };
+        assert_ne!(token(&whole), token(&holed));
+        let other = whole.token(Epoch(8), &Tenant::default(), &Table::new("t").unwrap());
+        assert_ne!(token(&whole), other, "a log made anew");
+        assert_eq!(token(&whole).len(), 32);
+    }
+
+    #[test]
+    fn the_hint_cuts_out_one_row() {
+        let parts = chunk(&[3, 3]).isolate(Some(4));
+        assert_eq!(parts.iter().map(Chunk::rows).collect::<Vec<_>>(), [4, 1, 1]);
+        assert_eq!(parts[1].pieces, [Piece { sequence: 2, first: 1, end: 2 }]);
+        assert_eq!(chunk(&[5]).isolate(Some(99)).len(), 2, "a hint out of range is no hint");
+        assert_eq!(chunk(&[2]).isolate(Some(0)).iter().map(Chunk::rows).collect::<Vec<_>>(), [1, 1]);
+    }
+
+    proptest! {
+        #[test]
+        fn splitting_loses_and_moves_nothing(sizes in proptest::collection::vec(1_u32..50, 1..8), at in 0_u64..400) {
+            let whole = chunk(&sizes);
+            let rows = whole.rows();
+            let at = at % (rows + 1);
+            let (left, right) = whole.clone().split(at);
+            prop_assert_eq!(left.rows(), at);
+            let flat = |c: &Chunk| c.pieces.iter().flat_map(|p| (p.first..p.end).map(|r| (p.sequence, r))).collect::<Vec<_>>();
+            prop_assert_eq!([flat(&left), flat(&right)].concat(), flat(&whole));
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The Sink that is a ClickHouse. What ClickHouse's errors mean is `wh-clickhouse`'s; here it only becomes the port's.
+
+use crate::sink::{Failure, Insert, Refusal, Sink, SinkError};
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use std::{sync::Arc, time::Duration};
+use wh_clickhouse::{Client, ColumnKind, Error, SchemaHandle};
+use wh_types::{Clock, Mono, Table};
+
+/// A schema that was read this lately is not read again because a row named an unknown column.
+const FRESH: Duration = Duration::from_secs(5);
+
+/// One tenant's ClickHouse: a client, and the schema it discovered.
+#[derive(Debug)]
+pub struct ClickHouse {
+    client: Client,
+    schema: Option<SchemaHandle>,
+    clock: Arc<dyn Clock>,
+    pool: String,
+    refreshed: Mutex<Option<Mono>>,
+}
+
+impl ClickHouse {
+    /// With a schema, ephemeral columns can be written, settings that only some versions know are pinned, and a row
+    /// that names an unknown column lets the schema be read again before it is refused. Without one, none of that.
+    #[must_use]
+    pub fn new(client: Client, schema: Option<SchemaHandle>, clock: Arc<dyn Clock>) -> Self {
+        let pool = client.pool_key().to_owned();
+        Self { client, schema, clock, pool, refreshed: Mutex::new(None) }
+    }
+
+    /// The explicit column list, where the table needs one: without it an EPHEMERAL column cannot be named by a row.
+    fn columns(&self, table: &Table) -> Option<Vec<String>> {
+        let schema = self.schema.as_ref()?.get()?;
+        let columns = schema.table(table.as_str())?.columns();
+        let ephemeral = columns.iter().any(|column| column.kind == ColumnKind::Ephemeral);
+        let writable = || columns.iter().filter(|c| c.writable()).map(|c| c.name.clone()).collect();
+        ephemeral.then(writable)
+    }
+
+    async fn insert_once(&self, insert: &Insert<'_>) -> Result<(), Error> {
+        let columns = self.columns(insert.table);
+        let request = wh_clickhouse::Insert {
+            table: insert.table,
+            columns: columns.as_deref(),
+            encoding: insert.encoding,
+            frames: &insert.frames,
+            rows: insert.rows,
+            token: Some(insert.token),
+            settings: &[],
+        };
+        self.client.insert(request).await.map(drop)
+    }
+
+    /// Reads the schema again, unless that was done a moment ago. Gives whether it was read now.
+    async fn refresh(&self) -> bool {
+        let Some(schema) = &self.schema else { return false };
+        let now = self.clock.now();
+        {
+            let mut refreshed = self.refreshed.lock();
+            if refreshed.is_some_and(|at| now.saturating_duration_since(at) < FRESH) {
+                return false;
+            }
+            *refreshed = Some(now);
+        }
+        schema.refresh().await.is_ok()
+    }
+}
+
+#[async_trait]
+impl Sink for ClickHouse {
+    fn pool(&self) -> &str {
+        &self.pool
+    }
+
+    async fn insert(&self, insert: Insert<'_>) -> Result<(), SinkError> {
+        let Err(error) = self.insert_once(&insert).await else { return Ok(()) };
+        if error.unknown_table() {
+            // The api's next request is judged by what is there now.
+            self.refresh().await;
+        } else if error.unknown_column() && self.refresh().await {
+            return self.insert_once(&insert).await.map_err(translated);
+        }
+        Err(translated(error))
+    }
+}
+
+fn translated(error: Error) -> SinkError {
+    let failure = match error.failure() {
+        _ if error.unknown_table() => Failure::NoTable,
+        // Whatever the code says, an answer that was lost leaves the rows in doubt.
+        _ if error.in_doubt() => Failure::Unknown,
+        wh_clickhouse::Failure::Unavailable => Failure::Unavailable,
+        wh_clickhouse::Failure::Denied => Failure::Denied,
+        wh_clickhouse::Failure::Unknown => Failure::Unknown,
+        wh_clickhouse::Failure::Rejected => Failure::Rejected,
+    };
+    let code = error.code().map(|code| code.to_string()).or_else(|| error.status().map(|s| format!("http {s}")));
+    SinkError {
+        failure,
+        refusal: Refusal {
+            code: code.unwrap_or_else(|| "transport".to_owned()),
+            reason: error.message().to_owned(),
+            column: None,
+        },
+        splittable: error.splittable(),
+        table_scoped: error.table_scoped(),
+        // ClickHouse counts from 1
+        row: error.row_hint().and_then(|row| row.checked_sub(1)),
+        source: Some(Box::new(error)),
+    }
+}

@@ -1,0 +1,108 @@
+//! A Sink in memory, for tests and for trying the worker without a ClickHouse. Keeps tokens, so repeats store once.
+
+use crate::sink::{Failure, Insert, Refusal, Sink, SinkError};
+use async_trait::async_trait;
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use tokio::sync::watch;
+use wh_types::{Table, frame};
+
+/// What a coming insert shall meet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Script {
+    /// Fails; nothing is stored.
+    Fail(Failure),
+    /// Stores the rows, and loses the answer.
+    LoseAnswer,
+}
+
+/// Rows by table, in the order they were stored.
+#[derive(Debug)]
+pub struct Memory {
+    tables: Mutex<BTreeMap<Table, Vec<String>>>,
+    tokens: Mutex<HashSet<String>>,
+    script: Mutex<VecDeque<Script>>,
+    refuse: Mutex<Option<String>>,
+    stored: watch::Sender<usize>,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self {
+            tables: Mutex::default(),
+            tokens: Mutex::default(),
+            script: Mutex::default(),
+            refuse: Mutex::default(),
+            stored: watch::Sender::new(0),
+        }
+    }
+}
+
+impl Memory {
+    /// An empty sink that takes everything.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Lets the next inserts meet these, one each, in order.
+    pub fn script(&self, steps: impl IntoIterator<Item = Script>) {
+        self.script.lock().extend(steps);
+    }
+
+    /// Refuses every row that contains this text.
+    pub fn refuse(&self, text: Option<&str>) {
+        *self.refuse.lock() = text.map(str::to_owned);
+    }
+
+    /// The rows of a table as they were stored.
+    #[must_use]
+    pub fn rows(&self, table: &Table) -> Vec<String> {
+        self.tables.lock().get(table).cloned().unwrap_or_default()
+    }
+
+    /// Returns once at least so many rows are stored.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn wait_for(&self, rows: usize) {
+        let mut stored = self.stored.subscribe();
+        // the sender lives as long as self, so waiting cannot fail
+        let _stored = stored.wait_for(|n| *n >= rows).await;
+    }
+}
+
+fn error(failure: Failure, reason: String, row: Option<u64>) -> SinkError {
+    let refusal = Refusal { code: "memory".to_owned(), reason, column: None };
+    SinkError { failure, refusal, splittable: false, table_scoped: false, row, source: None }
+}
+
+#[async_trait]
+impl Sink for Memory {
+    fn pool(&self) -> &str {
+        "memory"
+    }
+
+    async fn insert(&self, insert: Insert<'_>) -> Result<(), SinkError> {
+        let step = self.script.lock().pop_front();
+        if let Some(Script::Fail(failure)) = step {
+            return Err(error(failure, "as scripted".to_owned(), None));
+        }
+        let plain = frame::decode(insert.encoding, &insert.frames.concat(), 256 << 20)
+            .map_err(|e| error(Failure::Rejected, e.to_string(), None))?;
+        let rows = String::from_utf8_lossy(&plain).lines().map(str::to_owned).collect::<Vec<_>>();
+        if let Some(text) = &*self.refuse.lock()
+            && let Some(row) = rows.iter().position(|row| row.contains(text.as_str()))
+        {
+            return Err(error(Failure::Rejected, format!("a row holds {text:?}"), Some(row as u64)));
+        }
+        if self.tokens.lock().insert(insert.token.to_owned()) {
+            self.stored.send_modify(|n| *n += rows.len());
+            self.tables.lock().entry(insert.table.clone()).or_default().extend(rows);
+        }
+        match step {
+            Some(Script::LoseAnswer) => Err(error(Failure::Unknown, "the answer was lost".to_owned(), None)),
+            Some(Script::Fail(_)) | None => Ok(()),
+        }
+    }
+}

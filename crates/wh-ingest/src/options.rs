@@ -1,0 +1,43 @@
+//! What may be set of the worker, with its defaults.
+
+use std::time::Duration;
+use wh_types::Backoff;
+
+/// Bounds and times of a worker.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// A table is inserted once so many rows wait. Blocks are not cut for it: a batch may have one block more.
+    pub batch_rows: u64,
+    /// … or once so many decoded bytes wait.
+    pub batch_bytes: u64,
+    /// … or once its oldest row waited so long.
+    pub batch_wait: Duration,
+    /// Rows delivered and not settled, in the whole process. At least two batches for each unit.
+    pub held_rows: usize,
+    /// Compressed bytes delivered and not settled, in the whole process.
+    pub held_bytes: usize,
+    /// The queue's own redelivery time: held blocks are kept alive every third of it.
+    pub ack_wait: Duration,
+    /// Waits between tries while the sink fails.
+    pub backoff: Backoff,
+    /// How long rows of a table that is gone are held before they are parked.
+    pub missing_table_hold: Duration,
+    /// How long a stop may take: inserts in flight and one last insert for each table.
+    pub stop_budget: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            batch_rows: 10_000,
+            batch_bytes: 8 * 1024 * 1024,
+            batch_wait: Duration::from_secs(1),
+            held_rows: 200_000,
+            held_bytes: 256 * 1024 * 1024,
+            ack_wait: Duration::from_secs(60),
+            backoff: Backoff::half_jitter(Duration::from_secs(1), Duration::from_secs(30)),
+            missing_table_hold: Duration::from_secs(600),
+            stop_budget: Duration::from_secs(35),
+        }
+    }
+}

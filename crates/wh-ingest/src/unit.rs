@@ -1,0 +1,409 @@
+//! One unit's loop: takes blocks, lets each table decide, runs its inserts, settles. Decides nothing about rows itself.
+
+use crate::{
+    chunk::Chunk,
+    gate::{Ask, Scope},
+    metrics,
+    sink::{Insert, SinkError},
+    table::{Due, TableRows, Work},
+    worker::{Shared, never},
+};
+use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+    time::Duration,
+};
+use tracing::{debug, error, info, warn};
+use wh_mq::{AckToken, Budget, Delivery, Error, Feed, Settle, Unit, Verdict};
+use wh_types::{Class, MAX_BLOCK_ROWS, Mono, Stop, Table, Tenant};
+
+type Key = usize;
+
+/// How a piece of work ended.
+enum End {
+    Stored(Duration),
+    Failed(SinkError, Duration),
+    Parked,
+    NotParked(Error),
+}
+
+#[derive(Debug)]
+struct Slot {
+    rows: TableRows,
+    timer: Option<Mono>,
+    /// Waits for a gate to open, not only for its timer.
+    gated: bool,
+}
+
+pub(crate) struct UnitLoop {
+    shared: Arc<Shared>,
+    unit: Unit,
+    budget: Budget,
+    feed: Box<dyn Feed>,
+    settle: Arc<dyn Settle>,
+    tables: Vec<Option<Slot>>,
+    free: Vec<Key>,
+    by_name: HashMap<(Tenant, Table), Key>,
+    timers: BTreeSet<(Mono, Key)>,
+    held_rows: usize,
+    held_bytes: usize,
+    running: FuturesUnordered<BoxFuture<'static, (Key, u64, End)>>,
+    acks: FuturesUnordered<BoxFuture<'static, ()>>,
+    /// Set by a stop: flush all, wait for no gate.
+    flushing: bool,
+}
+
+impl UnitLoop {
+    pub(crate) fn new(shared: Arc<Shared>, feed: Box<dyn Feed>, budget: Budget) -> Self {
+        Self {
+            shared,
+            unit: feed.unit(),
+            budget,
+            settle: feed.settle(),
+            feed,
+            tables: Vec::new(),
+            free: Vec::new(),
+            by_name: HashMap::new(),
+            timers: BTreeSet::new(),
+            held_rows: 0,
+            held_bytes: 0,
+            running: FuturesUnordered::new(),
+            acks: FuturesUnordered::new(),
+            flushing: false,
+        }
+    }
+
+    pub(crate) async fn run(mut self, stop: Stop) -> Result<(), Error> {
+        let mut opened = self.shared.gates.opened();
+        let every = (self.shared.options.ack_wait / 3).max(Duration::from_millis(10));
+        let mut keep_alive = self.now() + every;
+        let (mut delivering, mut outcome, mut deadline) = (true, Ok(()), None::<Mono>);
+        loop {
+            if self.flushing && !delivering && self.running.is_empty() {
+                break;
+            }
+            let now = self.now();
+            let timer = self.timers.first().map_or_else(|| never(now), |(at, _)| *at);
+            tokio::select! {
+                biased;
+                () = stop.wait(), if deadline.is_none() => {
+                    deadline = Some(now + self.shared.options.stop_budget);
+                    if let Err(error) = self.feed.halt().await {
+                        debug!(unit = %self.unit, %error, "halting unit {} failed", self.unit);
+                    }
+                }
+                () = tokio::time::sleep_until(deadline.unwrap_or_else(|| never(now))), if deadline.is_some() => {
+                    warn!(unit = %self.unit, rows = self.held_rows, "unit {} ran out of its stop's time", self.unit);
+                    break;
+                }
+                Some((key, rows, end)) = self.running.next() => self.finished(key, rows, end),
+                Some(()) = self.acks.next() => {}
+                _ = opened.changed() => self.wake_gated(),
+                () = tokio::time::sleep_until(timer) => self.fire(),
+                () = tokio::time::sleep_until(keep_alive) => {
+                    keep_alive = self.now() + every;
+                    self.keep_alive();
+                }
+                next = self.feed.next(), if delivering => match next {
+                    Ok(Some(delivery)) => self.accept(delivery),
+                    Ok(None) => {
+                        delivering = false;
+                        self.flush();
+                    }
+                    Err(error) => {
+                        error!(unit = %self.unit, %error, "delivery of unit {} ended", self.unit);
+                        delivering = false;
+                        deadline.get_or_insert(now + self.shared.options.stop_budget);
+                        outcome = Err(error);
+                        self.flush();
+                    }
+                },
+            }
+        }
+        self.end().await;
+        outcome
+    }
+
+    fn now(&self) -> Mono {
+        self.shared.parts.clock.now()
+    }
+
+    fn accept(&mut self, delivery: Delivery) {
+        let (rows, bytes) = (delivery.block.rows as usize, delivery.block.body.len());
+        let key = self.key(&delivery.block.tenant, &delivery.block.table);
+        let now = self.now();
+        let Some(slot) = self.tables.get_mut(key).and_then(Option::as_mut) else { return };
+        if slot.rows.accept(delivery, now) {
+            self.held_rows += rows;
+            self.held_bytes += bytes;
+        }
+        self.consider(key, false);
+        if self.at_its_share() {
+            // Nothing more will be delivered until something is settled: do not wait for size or time.
+            let keys = self.timers.iter().map(|(_, key)| *key).collect::<Vec<_>>();
+            keys.into_iter().for_each(|key| self.consider(key, true));
+        }
+    }
+
+    fn at_its_share(&self) -> bool {
+        self.held_rows + MAX_BLOCK_ROWS as usize > self.budget.rows || self.held_bytes * 10 > self.budget.bytes * 9
+    }
+
+    fn key(&mut self, tenant: &Tenant, table: &Table) -> Key {
+        let name = (tenant.clone(), table.clone());
+        if let Some(key) = self.by_name.get(&name) {
+            return *key;
+        }
+        let slot = Slot { rows: TableRows::new(name.0.clone(), name.1.clone()), timer: None, gated: false };
+        let key = if let Some(key) = self.free.pop() {
+            self.tables[key] = Some(slot);
+            key
+        } else {
+            self.tables.push(Some(slot));
+            self.tables.len() - 1
+        };
+        self.by_name.insert(name, key);
+        key
+    }
+
+    /// Lets a table act if it wants to and may; else notes when to look again.
+    fn consider(&mut self, key: Key, flush: bool) {
+        let now = self.now();
+        let flush = flush || self.flushing;
+        self.set_timer(key, None);
+        let shared = self.shared.clone();
+        let Some(slot) = self.tables.get_mut(key).and_then(Option::as_mut) else { return };
+        slot.gated = false;
+        match slot.rows.due(now, flush, &shared.options) {
+            Due::Idle => {}
+            Due::At(at) => self.set_timer(key, Some(at)),
+            Due::Now => match shared.parts.sinks.sink(&slot.rows.tenant) {
+                None if self.flushing => {}
+                None => self.set_timer(key, Some(now + Duration::from_secs(1))),
+                Some(sink) => match shared.gates.ask(sink.pool(), &slot.rows.table, now) {
+                    Ask::Wait(_) if self.flushing => {}
+                    Ask::Wait(at) => {
+                        slot.gated = true;
+                        self.set_timer(key, Some(at));
+                    }
+                    Ask::Go => self.start(key, sink, now),
+                },
+            },
+        }
+    }
+
+    fn start(&mut self, key: Key, sink: Arc<dyn crate::Sink>, now: Mono) {
+        let shared = self.shared.clone();
+        let Some(slot) = self.tables.get_mut(key).and_then(Option::as_mut) else { return };
+        let Some(work) = slot.rows.start(now, &shared.options) else { return };
+        let task = match work {
+            Work::Insert(chunk) => match slot.rows.frames(&chunk) {
+                Ok((encoding, frames)) => insert(&shared, &slot.rows, key, &chunk, sink, encoding, frames),
+                Err((sequence, reason)) => return self.unreadable(key, sequence, &reason),
+            },
+            Work::Park(chunk, refusal) => {
+                let wall = shared.parts.clock.wall();
+                match slot.rows.letters(&chunk, &refusal, wall) {
+                    Ok(letters) => park(&shared, key, letters),
+                    Err((sequence, reason)) => return self.unreadable(key, sequence, &reason),
+                }
+            }
+        };
+        self.running.push(task);
+    }
+
+    fn unreadable(&mut self, key: Key, sequence: u64, reason: &str) {
+        if let Some(slot) = self.tables.get_mut(key).and_then(Option::as_mut) {
+            error!(tenant = %slot.rows.tenant, table = %slot.rows.table, sequence, reason, "block {sequence} is unreadable");
+            slot.rows.unreadable(sequence, reason);
+        }
+        self.consider(key, true);
+    }
+
+    fn finished(&mut self, key: Key, rows: u64, end: End) {
+        let (now, shared) = (self.now(), self.shared.clone());
+        let Some(slot) = self.tables.get_mut(key).and_then(Option::as_mut) else { return };
+        let (tenant, table) = (slot.rows.tenant.clone(), slot.rows.table.clone());
+        let pool = shared.parts.sinks.sink(&tenant).map(|sink| sink.pool().to_owned()).unwrap_or_default();
+        let mut again = true;
+        match end {
+            End::Stored(took) => {
+                metrics::inserted(&table, rows, took);
+                if let Some(away) = shared.gates.answered(&pool, &table, true, now) {
+                    info!(%tenant, %table, away_ms = away.as_millis(), "inserts into {table} work again");
+                }
+                let before = slot.rows.held();
+                let tokens = slot.rows.done();
+                self.settled(key, before, tokens);
+            }
+            End::Parked => {
+                let before = slot.rows.held();
+                let tokens = slot.rows.done();
+                self.settled(key, before, tokens);
+            }
+            End::Failed(error, took) => {
+                metrics::insert(error.failure.name(), took);
+                let wait = slot.rows.failed(&error, now, shared.options.missing_table_hold);
+                if wait {
+                    metrics::retried(&table, rows, error.failure.name());
+                    let alone = error.table_scoped || error.failure == crate::Failure::NoTable;
+                    let scope = if alone { Scope::Table(pool, table.clone()) } else { Scope::Pool(pool) };
+                    let (failures, since) =
+                        shared.gates.failed(scope, now, |n| shared.options.backoff.delay(n, &*shared.parts.entropy));
+                    // the first failure, and then about every half minute once the delays have grown
+                    if failures == 1 || failures >= 5 {
+                        warn!(%tenant, %table, rows, failures, since_ms = since.as_millis(), %error,
+                            "insert into {table} failed, retrying");
+                    }
+                    again = !self.flushing;
+                } else {
+                    // It answered, with a refusal: the pool works.
+                    shared.gates.answered(&pool, &table, false, now);
+                    debug!(%tenant, %table, rows, %error, "insert into {table} refused, isolating");
+                }
+            }
+            End::NotParked(error) => {
+                slot.rows.not_now();
+                warn!(%tenant, %table, rows, %error, "parking rows of {table} failed, retrying");
+                self.set_timer(key, Some(now + Duration::from_secs(1)));
+                return;
+            }
+        }
+        if again {
+            self.consider(key, false);
+        }
+    }
+
+    fn settled(&mut self, key: Key, before: (usize, usize), tokens: Vec<AckToken>) {
+        if let Some(slot) = self.tables.get(key).and_then(Option::as_ref) {
+            let after = slot.rows.held();
+            self.held_rows = self.held_rows.saturating_sub(before.0 - after.0);
+            self.held_bytes = self.held_bytes.saturating_sub(before.1 - after.1);
+        }
+        self.settle_later(tokens, Verdict::Ack);
+    }
+
+    /// Acks do not hold up the next insert; they are awaited before the unit is released.
+    fn settle_later(&mut self, tokens: Vec<AckToken>, verdict: Verdict) {
+        if tokens.is_empty() {
+            return;
+        }
+        let (settle, unit) = (self.settle.clone(), self.unit);
+        self.acks.push(Box::pin(async move {
+            for outcome in settle.settle(&tokens, verdict).await {
+                match outcome {
+                    Ok(()) => {}
+                    Err(error) if error.class() == Class::Stopping => {}
+                    // The block comes again, and its token makes a repeat harmless where the table keeps one.
+                    Err(error) => warn!(%unit, %error, "settling on unit {unit} failed"),
+                }
+            }
+        }));
+    }
+
+    fn wake_gated(&mut self) {
+        let gated = |(key, slot): (Key, &Option<Slot>)| slot.as_ref().is_some_and(|s| s.gated).then_some(key);
+        let keys = self.tables.iter().enumerate().filter_map(gated).collect::<Vec<_>>();
+        keys.into_iter().for_each(|key| self.consider(key, false));
+    }
+
+    fn fire(&mut self) {
+        let now = self.now();
+        while let Some((at, key)) = self.timers.first().copied()
+            && at <= now
+        {
+            self.consider(key, false);
+        }
+    }
+
+    fn set_timer(&mut self, key: Key, at: Option<Mono>) {
+        let Some(slot) = self.tables.get_mut(key).and_then(Option::as_mut) else { return };
+        if let Some(old) = slot.timer.take() {
+            self.timers.remove(&(old, key));
+        }
+        if let Some(at) = at {
+            slot.timer = Some(at);
+            self.timers.insert((at, key));
+        }
+    }
+
+    /// Tells the queue that what is held is still worked on, and forgets tables that hold nothing.
+    fn keep_alive(&mut self) {
+        let tokens = self.tables.iter().flatten().flat_map(|slot| slot.rows.tokens()).collect::<Vec<_>>();
+        self.settle_later(tokens, Verdict::InProgress);
+        for key in 0..self.tables.len() {
+            if self.tables[key].as_ref().is_some_and(|slot| slot.rows.is_empty() && !slot.rows.in_flight()) {
+                self.set_timer(key, None);
+                if let Some(slot) = self.tables[key].take() {
+                    self.by_name.remove(&(slot.rows.tenant, slot.rows.table));
+                    self.free.push(key);
+                }
+            }
+        }
+    }
+
+    /// From here on every table inserts what it has, and none waits for a gate.
+    fn flush(&mut self) {
+        self.flushing = true;
+        (0..self.tables.len()).for_each(|key| self.consider(key, true));
+    }
+
+    /// Gives back what is still held, in order, and releases the unit.
+    async fn end(mut self) {
+        let unit = self.unit;
+        let in_doubt = self.tables.iter().flatten().filter(|slot| slot.rows.in_flight());
+        metrics::doubt(in_doubt.map(|slot| slot.rows.held().0 as u64).sum());
+        while self.acks.next().await.is_some() {}
+        let mut rest = self.tables.iter().flatten().flat_map(|slot| slot.rows.tokens()).collect::<Vec<_>>();
+        rest.sort_unstable_by_key(|token| token.sequence);
+        if !rest.is_empty() {
+            info!(%unit, blocks = rest.len(), rows = self.held_rows, "unit {unit} gives back what it did not insert");
+            self.settle_later(rest, Verdict::Nak { delay: Duration::ZERO });
+            while self.acks.next().await.is_some() {}
+        }
+        if let Err(error) = self.feed.release().await {
+            debug!(%unit, %error, "releasing unit {unit} failed; it frees itself later");
+        }
+    }
+}
+
+fn insert(
+    shared: &Arc<Shared>,
+    rows: &TableRows,
+    key: Key,
+    chunk: &Chunk,
+    sink: Arc<dyn crate::Sink>,
+    encoding: wh_types::Encoding,
+    frames: Vec<bytes::Bytes>,
+) -> BoxFuture<'static, (Key, u64, End)> {
+    let (tenant, table, count) = (rows.tenant.clone(), rows.table.clone(), chunk.rows());
+    let token = rows.cursor_of(chunk).map(|cursor| chunk.token(cursor.epoch, &tenant, &table)).unwrap_or_default();
+    let clock = shared.parts.clock.clone();
+    Box::pin(async move {
+        let started = clock.now();
+        let insert = Insert { table: &table, encoding, frames, rows: count, token: &token };
+        let outcome = sink.insert(insert).await;
+        let took = clock.now().saturating_duration_since(started);
+        (key, count, outcome.map_or_else(|error| End::Failed(error, took), |()| End::Stored(took)))
+    })
+}
+
+fn park(shared: &Arc<Shared>, key: Key, letters: Vec<wh_mq::DeadLetter>) -> BoxFuture<'static, (Key, u64, End)> {
+    let broker = shared.parts.broker.clone();
+    Box::pin(async move {
+        let count = letters.len() as u64;
+        for (letter, outcome) in letters.iter().zip(broker.dead_letter(&letters).await) {
+            match outcome {
+                Ok(()) => {
+                    metrics::parked(&letter.table, 1, &letter.code);
+                    warn!(tenant = %letter.tenant, table = %letter.table, id = %letter.id, code = letter.code,
+                        reason = letter.reason, "row {} was refused and is parked", letter.id);
+                }
+                // Parked ones are parked once whatever happens now: their ids stay the same.
+                Err(error) => return (key, count, End::NotParked(error)),
+            }
+        }
+        (key, count, End::Parked)
+    })
+}
