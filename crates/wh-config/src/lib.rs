@@ -1,1 +1,33 @@
-//! Boot configuration: defaults, file, environment, findings.
+//! Boot configuration: defaults < `config.yaml` < `WH_*` variables, and every finding at once.
+//!
+//! [`load`] gives a [`Config`] or all that is wrong. Nothing here starts, listens or connects, and nothing else in
+//! the workspace reads environment variables. The keys stand in one table, from which [`reference()`] is written.
+
+mod amount;
+mod config;
+mod environment;
+mod file;
+mod finding;
+mod key;
+mod layers;
+mod loaded;
+mod nearest;
+mod reference;
+mod resolve;
+mod secret_source;
+mod table;
+mod value;
+
+#[cfg(test)]
+mod tests;
+
+pub use config::{
+    Auth, ClickHouse, Config, EmbeddedQueue, Ingest, Log, LogFormat, LogLevel, Mode, Mq, Prometheus, QueueBackend,
+    Roles, Server, TenantDefaults,
+};
+pub use environment::Environment;
+pub use finding::{Finding, Findings, Level};
+pub use layers::Origin;
+pub use loaded::{DEFAULT_FILE, Effective, Loaded, load};
+pub use reference::reference;
+pub use secret_source::SecretSource;

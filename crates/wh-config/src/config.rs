@@ -1,0 +1,205 @@
+//! The boot configuration, resolved: every value there, checked, in its own type. What each means stands in `table.rs`.
+
+use crate::SecretSource;
+use std::{collections::BTreeMap, net::IpAddr, path::PathBuf, time::Duration};
+use wh_types::{Encoding, Secret};
+
+/// The boot configuration.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The folder this process keeps its data in.
+    pub data_dir: PathBuf,
+    /// What this process does.
+    pub roles: Roles,
+    /// The name of this process, where it was given.
+    pub instance_id: Option<String>,
+    /// Listening, and its bounds.
+    pub server: Server,
+    /// The queue.
+    pub mq: Mq,
+    /// From HTTP into the queue and from the queue into ClickHouse.
+    pub ingest: Ingest,
+    /// Who may do what.
+    pub auth: Auth,
+    /// The metrics route.
+    pub prometheus: Prometheus,
+    /// Logs.
+    pub log: Log,
+    /// What holds for every tenant that has no settings of its own.
+    pub tenant_defaults: TenantDefaults,
+}
+
+/// What a process does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Roles {
+    /// Serves `/v1`.
+    pub api: bool,
+    /// Moves rows from the queue into ClickHouse.
+    pub ingest: bool,
+}
+
+/// Listening, and its bounds.
+#[derive(Clone, Debug)]
+pub struct Server {
+    /// The address.
+    pub host: IpAddr,
+    /// The port. Never 0 from a file or variable; a caller that builds its own may set 0 for a free one.
+    pub port: u16,
+    /// Most connections at a time.
+    pub max_connections: usize,
+    /// How long a connection may take to send headers.
+    pub header_timeout: Duration,
+    /// How long a request may take to the head of its answer.
+    pub request_timeout: Duration,
+    /// How long a stop waits.
+    pub shutdown_timeout: Duration,
+}
+
+/// The queue.
+#[derive(Clone, Debug)]
+pub struct Mq {
+    /// Which backend.
+    pub backend: QueueBackend,
+    /// The embedded one's settings.
+    pub embedded: EmbeddedQueue,
+}
+
+/// The queue's backends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueBackend {
+    /// In the data folder.
+    Embedded,
+}
+
+/// The embedded queue's settings.
+#[derive(Clone, Debug)]
+pub struct EmbeddedQueue {
+    /// Units of delivery.
+    pub shards: u32,
+    /// The most disk it takes, where that is bounded.
+    pub max_bytes: Option<u64>,
+    /// How long a delivered block may be silent.
+    pub ack_wait: Duration,
+    /// How long a settled block stays readable.
+    pub history: Duration,
+}
+
+/// How strictly rows are judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Refuse what ClickHouse would change.
+    Strict,
+    /// Let ClickHouse decide.
+    Lenient,
+}
+
+/// From HTTP into the queue and from the queue into ClickHouse.
+#[derive(Clone, Debug)]
+pub struct Ingest {
+    /// How strictly rows are judged.
+    pub mode: Mode,
+    /// The largest body, decoded bytes.
+    pub max_body_bytes: usize,
+    /// All bodies in flight, decoded bytes.
+    pub body_budget: usize,
+    /// The largest row, decoded bytes.
+    pub max_row_bytes: usize,
+    /// How blocks are compressed.
+    pub encoding: Encoding,
+    /// Rows that make a batch.
+    pub batch_rows: u64,
+    /// Decoded bytes that make a batch.
+    pub batch_bytes: u64,
+    /// The age of a row that makes a batch.
+    pub batch_wait: Duration,
+    /// Most rows delivered and not settled.
+    pub held_rows: usize,
+    /// Most compressed bytes delivered and not settled.
+    pub held_bytes: usize,
+    /// Most time for one insert.
+    pub insert_timeout: Duration,
+    /// How long rows of a missing table are held.
+    pub missing_table_hold: Duration,
+}
+
+/// Who may do what.
+#[derive(Clone, Debug)]
+pub struct Auth {
+    /// The key that `/v1/ops` demands.
+    pub operator_key: SecretSource,
+    /// Whether an open data plane may listen beyond this machine.
+    pub allow_open: bool,
+}
+
+/// The metrics route.
+#[derive(Clone, Debug)]
+pub struct Prometheus {
+    /// Whether it is there.
+    pub enabled: bool,
+    /// Its path.
+    pub path: String,
+}
+
+/// Logs.
+#[derive(Clone, Copy, Debug)]
+pub struct Log {
+    /// What is logged.
+    pub level: LogLevel,
+    /// How.
+    pub format: LogFormat,
+}
+
+/// What is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "the names say it")]
+pub enum LogLevel {
+    Off,
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+/// How an event is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// One line of text.
+    Text,
+    /// One JSON object.
+    Json,
+}
+
+/// What holds for every tenant that has no settings of its own: the shape of `config.json`.
+#[derive(Clone, Debug)]
+pub struct TenantDefaults {
+    /// Its ClickHouse.
+    pub clickhouse: ClickHouse,
+    /// Most rows of a query that names no limit.
+    pub default_max_rows: u64,
+    /// How often columns are read again.
+    pub schema_refresh_interval: Duration,
+    /// How often a quiet stream gets a comment.
+    pub stream_keepalive_interval: Duration,
+    /// What it may keep in the queue, in bytes.
+    pub queue_max_bytes: u64,
+}
+
+/// Where ClickHouse is and who we are there.
+#[derive(Clone, Debug)]
+pub struct ClickHouse {
+    /// `http://host:port`, perhaps with a path.
+    pub url: String,
+    /// The database that is served.
+    pub database: String,
+    /// The user.
+    pub username: String,
+    /// The user's password.
+    pub password: SecretSource,
+    /// Most time for one query.
+    pub query_timeout: Duration,
+    /// Most queries, and most inserts, in flight.
+    pub max_open_conns: usize,
+    /// Further headers of every request.
+    pub headers: BTreeMap<String, Secret>,
+}
