@@ -1,0 +1,22 @@
+//! An axum server whose one handler does nothing: what `xtask bench ingest` compares single events with.
+//!
+//! Takes the port as its argument; ends when its standard input does.
+
+use axum::{Router, routing::post};
+use tokio::io::AsyncReadExt;
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let port = std::env::args().nth(1).unwrap_or_default().parse::<u16>()?;
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await?;
+    let app = Router::new().route("/", post(|| async {}));
+    let stdin_ends = async {
+        let mut rest = Vec::new();
+        // whatever ends it, it has ended
+        let _ended = tokio::io::stdin().read_to_end(&mut rest).await;
+    };
+    axum::serve(axum::serve::ListenerExt::tap_io(listener, |tcp| drop(tcp.set_nodelay(true))), app)
+        .with_graceful_shutdown(stdin_ends)
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,22 @@
+//! `cargo xtask bench …`: figures, each as a ratio to a limit measured in the same run. Never a pass mark.
+
+mod ingest;
+mod load;
+mod machine;
+mod rows;
+
+use anyhow::Result;
+
+/// Which figures.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Bench {
+    /// Rows from HTTP to the queue and to ClickHouse; single events from many connections
+    Ingest(ingest::Args),
+}
+
+/// Builds what is measured, with optimisation, and measures it.
+pub(crate) fn run(bench: &Bench) -> Result<()> {
+    match bench {
+        Bench::Ingest(args) => ingest::run(args),
+    }
+}

@@ -1,0 +1,35 @@
+//! The rows that are sent: the real flights, padded to 256 bytes.
+
+use anyhow::{Context, Result, ensure};
+use std::{fmt::Write, fs, path::Path};
+use wh_testkit::workspace;
+
+/// Bytes of a row with its line feed.
+pub(crate) const ROW_BYTES: usize = 256;
+
+/// The table they go to.
+pub(crate) const TABLE: &str = "CREATE TABLE flights (date DateTime, delay Int32, distance UInt32, origin String, \
+                                destination String, pad String) ENGINE = MergeTree ORDER BY date";
+
+/// Writes the padded flights and gives how many there are. The padding is hexadecimal noise from a fixed seed: text
+/// that compresses about as well as ids and hashes do, not to nothing.
+pub(crate) fn write(to: &Path) -> Result<usize> {
+    let source = workspace::root()?.join("examples/data/flights.ndjson");
+    let text = fs::read_to_string(&source).with_context(|| source.display().to_string())?;
+    let (mut out, mut state, mut rows) = (String::with_capacity(text.lines().count() * ROW_BYTES), 42_u64, 0);
+    for line in text.lines() {
+        let open = line.strip_suffix('}').context("a row is no object")?;
+        // {…,"pad":"…"}\n
+        let pad = ROW_BYTES.saturating_sub(open.len() + 11);
+        ensure!(pad > 0, "a row is longer than {ROW_BYTES} bytes");
+        write!(out, "{open},\"pad\":\"")?;
+        for _ in 0..pad {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            write!(out, "{:x}", (state >> 40) % 16)?;
+        }
+        out.push_str("\"}\n");
+        rows += 1;
+    }
+    fs::write(to, out)?;
+    Ok(rows)
+}

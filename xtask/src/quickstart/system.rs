@@ -1,0 +1,154 @@
+//! The running system of the tour: the ClickHouse engine and one `wavehouse serve` in `target/quickstart/`.
+
+use super::tell::Teller;
+use anyhow::{Context, Result, bail};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::Duration,
+};
+use wh_testkit::{Process, clickhouse, free_port, http, until, workspace};
+
+/// Both processes, and how to reach them.
+#[derive(Debug)]
+pub(crate) struct System {
+    clickhouse: clickhouse::Server,
+    wavehouse: Process,
+    /// Where WaveHouse answers.
+    pub(crate) url: String,
+    /// The operator key of this run.
+    pub(crate) key: String,
+    /// Where the key's file is, relative to the workspace.
+    pub(crate) key_file: &'static str,
+}
+
+const DIR: &str = "target/quickstart";
+const KEY_FILE: &str = "target/quickstart/operator.key";
+
+/// Builds what is started, with cargo's own progress in between.
+pub(crate) fn build(teller: &mut Teller, optimised: bool) -> Result<()> {
+    crate::setup::ensure(&["clickhouse"]).context("the ClickHouse engine could not be brought")?;
+    teller.step("building wavehouse (the first time this takes a few minutes)");
+    teller.say("");
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(workspace::root()?).args(["build", "--bin", "wavehouse", "--bin", "wh-chserver"]);
+    cargo.args(["-p", "wavehouse", "-p", "wh-testkit"]);
+    if optimised {
+        cargo.args(["--profile", "quick"]);
+    }
+    if !cargo.stdin(Stdio::null()).status().context("running cargo")?.success() {
+        bail!("the build failed; cargo says why above");
+    }
+    teller.done("built");
+    Ok(())
+}
+
+impl System {
+    /// Starts both in an empty folder and waits until they answer.
+    pub(crate) async fn start(teller: &mut Teller, optimised: bool, port: u16) -> Result<Self> {
+        let root = workspace::root()?;
+        let dir = root.join(DIR);
+        if dir.exists() {
+            fs::remove_dir_all(&dir).with_context(|| format!("clearing {}", dir.display()))?;
+        }
+        fs::create_dir_all(&dir)?;
+
+        teller.step("starting the ClickHouse engine");
+        let clickhouse = clickhouse::Server::options().dir(dir.join("clickhouse")).start().await?;
+        let version = clickhouse.query("SELECT version()").await?;
+        teller.done(&format!("ClickHouse {} answers at {}", version.trim(), clickhouse.url()));
+
+        let port = if free(port) { port } else { free_port()? };
+        let key = new_key()?;
+        fs::write(root.join(KEY_FILE), &key)?;
+        let config = dir.join("config.yaml");
+        fs::write(&config, config_text(&dir, port, &root.join(KEY_FILE), &clickhouse.url()))?;
+
+        teller.step("starting wavehouse");
+        let profile = if optimised { "quick" } else { "debug" };
+        let binary = root.join("target").join(profile).join("wavehouse");
+        let mut wavehouse = Process::launch("wavehouse", binary)
+            .args(["serve", "--config"])
+            .arg(&config)
+            .current_dir(&root)
+            .log_file(dir.join("wavehouse.log"))
+            .start()?;
+        let url = format!("http://127.0.0.1:{port}");
+        let ready = format!("{url}/readyz");
+        wavehouse.ready(Duration::from_secs(30), "wavehouse to be ready", || is_ready(ready.clone())).await?;
+        teller.done(&format!("wavehouse is ready at {url}"));
+        Ok(Self { clickhouse, wavehouse, url, key, key_file: KEY_FILE })
+    }
+
+    /// Runs a statement over the ops API and gives the reply's text.
+    pub(crate) async fn sql(&self, sql: &str) -> Result<serde_json::Value> {
+        let body = serde_json::json!({ "sql": sql }).to_string();
+        let reply = http::post(format!("{}/v1/ops/query", self.url), body)
+            .header("content-type", "application/json")
+            .header("authorization", format!("Operator {}", self.key))
+            .send()
+            .await?;
+        if !reply.status.is_success() {
+            bail!("{sql}: {} {}", reply.status, reply.text());
+        }
+        reply.json()
+    }
+
+    /// Returns when a process ends by itself, which it should not.
+    pub(crate) async fn ended(&mut self) -> Result<()> {
+        let ended = until(Duration::from_secs(86_400 * 365), "wavehouse to end", || {
+            let ended = self.wavehouse.ended();
+            async move { ended.ok().flatten() }
+        });
+        let status = ended.await?;
+        bail!("wavehouse ended by itself: {status}")
+    }
+
+    /// The last lines of WaveHouse's log, for when something went wrong.
+    pub(crate) fn last_words(&self) -> String {
+        format!("the last lines of {DIR}/wavehouse.log:\n{}", self.wavehouse.tail(20))
+    }
+
+    /// Stops both.
+    pub(crate) async fn stop(mut self, within: Duration) -> Result<()> {
+        let status = self.wavehouse.stop(within).await?;
+        self.clickhouse.stop().await?;
+        if !status.success() {
+            bail!("wavehouse stopped with {status}");
+        }
+        Ok(())
+    }
+}
+
+async fn is_ready(url: String) -> Result<()> {
+    let reply = http::get(url).send().await?;
+    if reply.status.is_success() { Ok(()) } else { bail!("{} {}", reply.status, reply.text()) }
+}
+
+fn free(port: u16) -> bool {
+    std::net::TcpListener::bind(("127.0.0.1", port)).is_ok()
+}
+
+/// 32 random hex digits, from the operating system.
+fn new_key() -> Result<String> {
+    use std::{fmt::Write, io::Read};
+    let mut bytes = [0_u8; 16];
+    fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes)).context("/dev/urandom")?;
+    let mut key = String::new();
+    for byte in bytes {
+        write!(key, "{byte:02x}")?;
+    }
+    Ok(key)
+}
+
+fn config_text(dir: &Path, port: u16, key: &Path, clickhouse: &str) -> String {
+    let data: PathBuf = dir.join("data");
+    format!(
+        "# Made by `cargo xtask quickstart`. Every key: docs/guide/configuration.md\n\
+         data_dir: {data:?}\n\
+         server:\n  port: {port}\n\
+         auth:\n  operator_key_file: {key:?}\n\
+         tenant_defaults:\n  clickhouse:\n    url: {clickhouse:?}\n    database: default\n"
+    )
+}
