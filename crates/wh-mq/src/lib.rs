@@ -3,6 +3,8 @@
 //! A backend is a feature of this crate; a crate that only takes the port builds it with `default-features = false` and
 //! cannot name one.
 
+#[cfg(any(feature = "embedded", feature = "sim"))]
+mod core;
 mod dead_letter;
 mod error;
 mod port;

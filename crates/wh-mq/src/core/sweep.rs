@@ -1,0 +1,74 @@
+//! Dropping what is settled and older than its tenant's history window, in small steps.
+//!
+//! An unsettled block stops nothing: the sweep walks past it, and settling it later drops it at once.
+
+use super::{
+    Core,
+    table::{State, TableIndex, TenantIndex},
+    tick::Tick,
+};
+
+impl<B: Clone> Core<B> {
+    /// Visits each table with kept history at most once and drops at most `most` blocks; says whether there may be more.
+    pub(crate) fn sweep(&mut self, now: Tick, most: usize) -> bool {
+        let mut left = most;
+        for _ in 0..self.sweeping.len() {
+            if left == 0 {
+                return true;
+            }
+            let Some(at) = self.sweeping.pop_front() else { return false };
+            left -= self.sweep_table(at, now, left);
+            let table = &mut self.tables[at.0 as usize];
+            table.sweeping = table.retained > 0;
+            if table.sweeping {
+                self.sweeping.push_back(at);
+            }
+        }
+        left == 0
+    }
+
+    pub(super) fn sweep_tenant(&mut self, tenant: TenantIndex, now: Tick) {
+        let tables: Vec<TableIndex> = self.tenants[tenant.0 as usize].tables.values().copied().collect();
+        for at in tables {
+            if self.tables[at.0 as usize].retained > 0 {
+                self.sweep_table(at, now, usize::MAX);
+            }
+        }
+    }
+
+    fn sweep_table(&mut self, at: TableIndex, now: Tick, most: usize) -> usize {
+        let history = {
+            let table = &self.tables[at.0 as usize];
+            self.tenants[table.tenant.0 as usize].allowance.history
+        };
+        let mut dropped = 0;
+        while dropped < most {
+            let table = &mut self.tables[at.0 as usize];
+            let index = table.index(table.swept);
+            let Some(entry) = table.entries.get(index) else { break };
+            let old = entry.stored.after(history) <= now;
+            match entry.state {
+                State::Gone | State::Void => table.swept += 1,
+                State::Settled if old => {
+                    table.swept += 1;
+                    self.drop_settled(at, index);
+                    dropped += 1;
+                }
+                State::Fresh | State::Held(_) | State::Delayed | State::Due if old => table.swept += 1,
+                State::Pending | State::Fresh | State::Held(_) | State::Delayed | State::Due | State::Settled => break,
+            }
+        }
+        self.tables[at.0 as usize].tidy();
+        dropped
+    }
+
+    /// Drops a settled entry. The caller tidies the table.
+    pub(super) fn drop_settled(&mut self, at: TableIndex, index: usize) {
+        let table = &mut self.tables[at.0 as usize];
+        let charge = table.entries[index].charge();
+        table.retained -= 1;
+        let body = table.bury(index, State::Gone);
+        self.freed.extend(body);
+        self.tenants[table.tenant.0 as usize].bytes -= charge;
+    }
+}
