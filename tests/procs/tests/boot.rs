@@ -1,0 +1,110 @@
+//! Boot: what cannot work says so by name and ends; what may still come does not end anything.
+
+use procs::{System, TABLE, config};
+use std::{fs, path::Path, time::Duration};
+use wh_testkit::{Process, clickhouse, free_port, http, until, workspace};
+
+const WAIT: Duration = Duration::from_secs(20);
+
+/// Starts the binary on a configuration that cannot work; gives its exit code and what it said.
+async fn refused(dir: &Path, text: &str) -> (i32, String) {
+    fs::write(dir.join("config.yaml"), text).unwrap();
+    fs::write(dir.join("key"), "k").unwrap();
+    let mut process = Process::launch("wavehouse", workspace::binary("wavehouse", "wavehouse").unwrap())
+        .args(["serve", "--config"])
+        .arg(dir.join("config.yaml"))
+        .start()
+        .unwrap();
+    let status = process.wait(WAIT).await.unwrap();
+    (status.code().unwrap_or(-1), process.log())
+}
+
+#[tokio::test]
+async fn a_data_folder_that_cannot_be_used_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("a-file");
+    fs::write(&file, "not a folder").unwrap();
+    for data in [file.clone(), file.join("below"), "/proc/nowhere".into()] {
+        let text = config(&data, &dir.path().join("key"), free_port().unwrap(), "http://127.0.0.1:1", "");
+        let (code, said) = refused(dir.path(), &text).await;
+        assert_ne!(code, 0, "{said}");
+        assert!(said.contains(data.to_str().unwrap()), "{data:?} is not named: {said}");
+    }
+}
+
+#[tokio::test]
+async fn a_port_that_is_taken_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let taken = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let text = config(&dir.path().join("data"), &dir.path().join("key"), port, "http://127.0.0.1:1", "");
+    let (code, said) = refused(dir.path(), &text).await;
+    assert_ne!(code, 0);
+    assert!(said.contains(&port.to_string()), "{said}");
+}
+
+#[tokio::test]
+async fn every_finding_of_the_configuration_is_told_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let more = "ingest:\n  batch_rws: 5\n  batch_wait: soon\nnonsense: 1";
+    let text = config(&dir.path().join("data"), &dir.path().join("key"), 8080, "http://127.0.0.1:1", more);
+    let (code, said) = refused(dir.path(), &text).await;
+    assert_eq!(code, 64, "{said}");
+    for part in ["batch_rws", "batch_rows", "batch_wait", "nonsense"] {
+        assert!(said.contains(part), "{part} is not told: {said}");
+    }
+}
+
+#[tokio::test]
+async fn a_second_process_on_the_same_data_is_refused() {
+    let system = System::start().await.unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let data = system.dir().join("data");
+    let text = config(&data, &dir.path().join("key"), free_port().unwrap(), &system.engine.url(), "");
+    let (code, said) = refused(dir.path(), &text).await;
+    assert_ne!(code, 0);
+    assert!(said.contains(&system.wavehouse.id().to_string()), "the owner's process id is not named: {said}");
+}
+
+#[tokio::test]
+async fn it_boots_without_clickhouse_and_takes_events_once_it_knows_the_schema() {
+    let mut engine = clickhouse::Server::start().await.unwrap();
+    engine.query(TABLE).await.unwrap();
+    engine.crash().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let (port, key) = (free_port().unwrap(), dir.path().join("key"));
+    fs::write(&key, "k").unwrap();
+    fs::write(dir.path().join("config.yaml"), config(&dir.path().join("data"), &key, port, &engine.url(), "")).unwrap();
+    let mut process = Process::launch("wavehouse", workspace::binary("wavehouse", "wavehouse").unwrap())
+        .args(["serve", "--config"])
+        .arg(dir.path().join("config.yaml"))
+        .start()
+        .unwrap();
+    let url = |path: &str| format!("http://127.0.0.1:{port}{path}");
+    process
+        .ready(WAIT, "the port to be open", || {
+            let live = http::get(url("/livez")).send();
+            async { live.await.map(|reply| (reply.status == 200).then_some(())).ok().flatten() }
+        })
+        .await
+        .unwrap();
+    assert_eq!(http::get(url("/readyz")).send().await.unwrap().status, 503);
+    let event = r#"{"id":1,"at":"2026-01-01 00:00:00.000","note":"first"}"#;
+    let post = || http::post(url("/v1/ingest?table=events"), event).header("content-type", "application/json").send();
+    let reply = post().await.unwrap();
+    assert_eq!((reply.status.as_u16(), reply.header("retry-after").is_some()), (503, true), "{}", reply.text());
+
+    engine.restart().await.unwrap();
+    until(Duration::from_secs(60), "the event to be accepted", || async {
+        let reply = post().await?;
+        if reply.status == 200 { Ok(()) } else { anyhow::bail!("{}", reply.text()) }
+    })
+    .await
+    .unwrap();
+    until(WAIT, "the event in ClickHouse", || async {
+        Ok::<_, anyhow::Error>((engine.query("SELECT count() FROM events").await?.trim() == "1").then_some(()))
+    })
+    .await
+    .unwrap();
+    assert!(process.stop(WAIT).await.unwrap().success());
+}
