@@ -3,7 +3,10 @@
 //! A client of its own, and a small one: requests are made once and written as they are, answers are read just far
 //! enough to find their end. On a machine that the server shares with it, every cycle it spends is missing there.
 #![expect(clippy::print_stdout, reason = "its result is a line on standard output")]
-#![expect(clippy::disallowed_methods, reason = "a load generator measures with the machine's clock and starts its tasks")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a load generator measures with the machine's clock and starts its tasks"
+)]
 
 mod connection;
 mod yardstick;
@@ -146,9 +149,5 @@ async fn http(options: Options) -> Result<String> {
     let seconds = began.elapsed().as_secs_f64();
     micros.sort_unstable();
     let at = |q: usize| micros.get((micros.len() * q / 100).min(micros.len().saturating_sub(1))).copied().unwrap_or(0);
-    Ok(format!(
-        r#"{{"ok":{ok},"refused":{refused},"seconds":{seconds:.4},"p50_us":{},"p99_us":{}}}"#,
-        at(50),
-        at(99)
-    ))
+    Ok(format!(r#"{{"ok":{ok},"refused":{refused},"seconds":{seconds:.4},"p50_us":{},"p99_us":{}}}"#, at(50), at(99)))
 }

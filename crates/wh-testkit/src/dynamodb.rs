@@ -1,0 +1,57 @@
+//! A DynamoDB emulator (dynalite) of a test's own, in memory. Not AWS: it never enacts TTL deletion.
+
+use crate::{Process, free_port, servers};
+use anyhow::Result;
+use std::time::Duration;
+
+const START: Duration = Duration::from_secs(20);
+
+/// A running emulator.
+#[derive(Debug)]
+pub struct Server {
+    process: Process,
+    port: u16,
+}
+
+impl Server {
+    /// On a free port; tables are created and deleted at once.
+    ///
+    /// # Errors
+    /// The emulator or node is missing, or it does not come up.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn start() -> Result<Self> {
+        let port = free_port()?;
+        let process = Process::launch("dynalite", "node")
+            .arg(servers::dynalite()?)
+            .args(["--host", "127.0.0.1", "--port", &port.to_string()])
+            .args(["--createTableMs", "0", "--deleteTableMs", "0", "--updateTableMs", "0"])
+            .start()?;
+        let mut server = Self { process, port };
+        server.process.listens(port, START).await?;
+        Ok(server)
+    }
+
+    /// `http://127.0.0.1:port`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// Its process: to pause, resume, kill, and for its log.
+    pub fn process(&mut self) -> &mut Process {
+        &mut self.process
+    }
+
+    /// Stops it.
+    ///
+    /// # Errors
+    /// It had to be killed.
+    ///
+    /// # Cancel safety
+    /// Safe: it is killed.
+    pub async fn stop(mut self) -> Result<()> {
+        self.process.stop(START).await.map(drop)
+    }
+}
