@@ -18,13 +18,19 @@ pub fn dir() -> Result<PathBuf> {
     }
 }
 
+/// What `WH_TEST_CLICKHOUSE_LIB` names, when it is set.
+#[must_use]
+pub fn clickhouse_lib_given() -> Option<PathBuf> {
+    env::read(env::CLICKHOUSE_LIB).map(PathBuf::from)
+}
+
 /// The ClickHouse engine's library, or what `WH_TEST_CLICKHOUSE_LIB` names.
 ///
 /// # Errors
 /// It is missing.
 pub fn clickhouse_lib() -> Result<PathBuf> {
-    match env::read(env::CLICKHOUSE_LIB) {
-        Some(path) => present(PathBuf::from(path), "the file that WH_TEST_CLICKHOUSE_LIB names"),
+    match clickhouse_lib_given() {
+        Some(path) => present(path, "the file that WH_TEST_CLICKHOUSE_LIB names"),
         None => present(dir()?.join("clickhouse/libchdb.so"), "the ClickHouse engine"),
     }
 }

@@ -47,7 +47,7 @@ struct Bench {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    crate::setup::ensure(&["clickhouse"])?;
+    crate::setup::ensure(&[crate::setup::Server::Clickhouse])?;
     let root = workspace::root()?;
     build(&root)?;
     let shm = Path::new("/dev/shm");
@@ -110,7 +110,13 @@ async fn measure(args: &Args, bench: &Bench) -> Result<()> {
         );
     }
     let [straight, durable, whole, empty, single] = [straight, durable, whole, empty, single].map(median);
-    println!("\n{:<58} {:>12} {:>12} {:>8}", format!("medians of {} rounds", args.rounds), "measured", "limit", "ratio");
+    println!(
+        "\n{:<58} {:>12} {:>12} {:>8}",
+        format!("medians of {} rounds", args.rounds),
+        "measured",
+        "limit",
+        "ratio"
+    );
     let line = |name: &str, measured: f64, limit: f64| {
         println!("{name:<58} {measured:>12.0} {limit:>12.0} {:>8.2}", measured / limit);
     };
@@ -216,10 +222,8 @@ impl Bench {
     /// The same requests to a handler that does nothing.
     async fn empty(&self, args: &Args) -> Result<Http> {
         let port = free_port()?;
-        let mut process = Process::launch("empty", self.bin.join("examples/empty"))
-            .arg(port.to_string())
-            .stdin_open()
-            .start()?;
+        let mut process =
+            Process::launch("empty", self.bin.join("examples/empty")).arg(port.to_string()).stdin_open().start()?;
         process.listens(port, 10 * SECOND).await?;
         let measured = self.singles(args, port, "/")?;
         process.stop(10 * SECOND).await?;

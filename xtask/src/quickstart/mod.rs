@@ -4,12 +4,11 @@
 
 mod steps;
 mod system;
-mod tell;
 
+use crate::tell::Teller;
 use anyhow::Result;
 use std::time::{Duration, Instant};
 use system::System;
-use tell::Teller;
 
 /// What a run may be told.
 #[derive(Debug, clap::Args)]

@@ -1,6 +1,7 @@
 //! The steps of the tour: a table, a stream, the flights, a query.
 
-use super::{system::System, tell::Teller};
+use super::system::System;
+use crate::tell::Teller;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -112,7 +113,12 @@ async fn first_rows(mut stream: http::Events, few: usize, all: usize) -> Result<
 }
 
 fn per_second(rows: usize, took: Duration) -> u64 {
-    #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "shown only")]
+    #[expect(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "shown only"
+    )]
     let rate = (rows as f64 / took.as_secs_f64().max(1e-9)) as u64;
     rate
 }

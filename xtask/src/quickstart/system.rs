@@ -1,6 +1,6 @@
 //! The running system of the tour: the ClickHouse engine and one `wavehouse serve` in `target/quickstart/`.
 
-use super::tell::Teller;
+use crate::tell::Teller;
 use anyhow::{Context, Result, bail};
 use std::{
     fs,
@@ -28,7 +28,7 @@ const KEY_FILE: &str = "target/quickstart/operator.key";
 
 /// Builds what is started, with cargo's own progress in between.
 pub(crate) fn build(teller: &mut Teller, optimised: bool) -> Result<()> {
-    crate::setup::ensure(&["clickhouse"]).context("the ClickHouse engine could not be brought")?;
+    crate::setup::ensure(&[crate::setup::Server::Clickhouse]).context("the ClickHouse engine could not be brought")?;
     teller.step("building wavehouse (the first time this takes a few minutes)");
     teller.say("");
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));

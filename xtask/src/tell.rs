@@ -1,10 +1,15 @@
-//! What the tour prints. Progress goes to one line that is written over on a terminal, and to one line a step else.
-#![expect(clippy::print_stdout, reason = "this is the tour's voice")]
+//! What the commands print. Progress goes to one line that is written over on a terminal, and to one line a step else.
 
 use std::{
     io::{IsTerminal, Write},
     time::Instant,
 };
+
+/// Says on stderr why a command failed, with its causes.
+#[expect(clippy::print_stderr, reason = "a command's last word")]
+pub(crate) fn complain(error: &anyhow::Error) {
+    eprintln!("error: {error:#}");
+}
 
 /// Tells what happens.
 #[derive(Debug)]
@@ -39,6 +44,13 @@ impl Teller {
         self.write(&format!("✓ {result} ({took:.1} s)"), true);
     }
 
+    /// Ends the step without a result: what went wrong is said elsewhere.
+    pub(crate) fn give_up(&mut self) {
+        if self.step.take().is_some() && self.terminal {
+            self.write("", false);
+        }
+    }
+
     /// Plain lines.
     pub(crate) fn say(&mut self, text: &str) {
         self.write(text, true);
@@ -47,7 +59,7 @@ impl Teller {
     fn write(&self, line: &str, whole: bool) {
         let mut out = std::io::stdout().lock();
         let clear = if self.terminal { "\r\x1b[2K" } else { "" };
-        // a closed pipe must not end the tour
+        // a closed pipe must not end the command
         let _closed = write!(out, "{clear}{line}{}", if whole { "\n" } else { "" });
         let _closed = out.flush();
     }
