@@ -7,7 +7,8 @@ use std::time::Duration;
 pub struct Query {
     /// The text. Values belong into `params` (`{name:Type}` in the text), names through [`crate::sql::quoted`].
     pub sql: String,
-    /// Values of `{name:Type}` parameters, unescaped.
+    /// Names and values of `{name:Type}` parameters, the values in their wire form ([`crate::sql::scalar`] and its
+    /// neighbours). All together at most about 60 KB.
     pub params: Vec<(String, String)>,
     /// Settings of this query.
     pub settings: Vec<(String, String)>,
@@ -35,10 +36,16 @@ impl Query {
         Self { sql: sql.into(), ..Self::default() }
     }
 
-    /// With a value for the parameter `{name:Type}`.
+    /// With a value for the parameter `{name:Type}` of a scalar type, as plain text.
     #[must_use]
-    pub fn param(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.params.push((name.into(), value.into()));
+    pub fn param(self, name: impl Into<String>, value: impl AsRef<str>) -> Self {
+        self.param_wire(name, crate::sql::scalar(value.as_ref()))
+    }
+
+    /// With a value in its wire form, as arrays and NULL need.
+    #[must_use]
+    pub fn param_wire(mut self, name: impl Into<String>, wire: impl Into<String>) -> Self {
+        self.params.push((name.into(), wire.into()));
         self
     }
 

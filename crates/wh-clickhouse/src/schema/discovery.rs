@@ -1,15 +1,16 @@
 //! Keeps a schema fresh in the background. Whatever fails keeps the view there was.
 
-use super::Schema;
-use crate::{Client, Result};
+use super::{Schema, read};
+use crate::{Client, Error, Kind, Result, error::Purpose};
+use parking_lot::Mutex;
 use std::{sync::Arc, time::Duration};
-use tokio::sync::watch;
-use wh_types::{Clock, Entropy, Stop, Tasks, Timestamp};
+use tokio::sync::{mpsc, oneshot, watch};
+use wh_types::{Backoff, Clock, Entropy, Stop, Tasks, Timestamp};
 
 /// How often the schema is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiscoveryOptions {
-    /// Time between reads; the first comes at a random point of it.
+    /// Time between reads; the first after the start comes at a random point of it.
     pub interval: Duration,
     /// Most time for one read.
     pub timeout: Duration,
@@ -43,12 +44,27 @@ pub struct DiscoveryStats {
     pub taken_at: Option<Timestamp>,
 }
 
-/// Starts the background reads of one client's database.
+/// What a caller of [`SchemaHandle::refresh`] waits for.
+type Reply = oneshot::Sender<Result<Arc<Schema>, Arc<Error>>>;
+
+/// More calls than this wait for room before they wait for their read.
+const WAITING: usize = 1024;
+
+/// Reads one client's database in the background.
 #[derive(Debug)]
-pub struct Discovery;
+pub struct Discovery {
+    client: Client,
+    options: DiscoveryOptions,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+    current: watch::Sender<Option<Arc<Schema>>>,
+    stats: Arc<Mutex<DiscoveryStats>>,
+    calls: mpsc::Receiver<Reply>,
+}
 
 impl Discovery {
-    /// Starts reading, at once and then periodically, until `stop` is given.
+    /// Starts reading, at once and then periodically, until `stop` is given. What it reads of the server's settings
+    /// it teaches the client ([`Client::learn`]).
     #[must_use]
     pub fn start(
         client: Client,
@@ -58,8 +74,99 @@ impl Discovery {
         tasks: &Tasks,
         stop: Stop,
     ) -> SchemaHandle {
-        let _ = (client, options, clock, entropy, tasks, stop);
-        SchemaHandle { current: watch::channel(None).1 }
+        let (current, seen) = watch::channel(None);
+        let (sender, calls) = mpsc::channel(WAITING);
+        let stats = Arc::new(Mutex::new(DiscoveryStats::default()));
+        let handle = SchemaHandle { current: seen, stats: stats.clone(), calls: Some(sender) };
+        let discovery = Self { client, options, clock, entropy, current, stats, calls };
+        // its end is told by the group; readers keep the last view
+        drop(tasks.spawn("discovery", discovery.run(stop)));
+        handle
+    }
+
+    async fn run(mut self, stop: Stop) {
+        let backoff = Backoff::full_jitter(self.options.retry_first, self.options.retry_longest);
+        let mut failures = 0;
+        let mut next = self.clock.now();
+        loop {
+            let mut waiting = Vec::new();
+            tokio::select! {
+                biased;
+                () = stop.wait() => return,
+                call = self.calls.recv() => waiting.extend(call),
+                () = tokio::time::sleep_until(next) => {}
+            }
+            // all who asked before the read begins share it; who asks while it runs shares the one after it
+            while let Ok(call) = self.calls.try_recv() {
+                waiting.push(call);
+            }
+            let due = self.clock.now() >= next;
+            let first = self.current.borrow().is_none();
+            let read = tokio::select! {
+                biased;
+                () = stop.wait() => return,
+                read = read::read(&self.client, self.clock.wall(), self.options.timeout) => read,
+            };
+            let outcome = match read {
+                Ok(schema) => Ok(self.adopt(schema)),
+                Err(error) => Err(Arc::new(self.failed(error))),
+            };
+            next = match (&outcome, first) {
+                (Ok(_), true) => self.clock.now() + self.options.interval.mul_f64(self.entropy.unit()),
+                (Err(_), true) if due => {
+                    failures += 1;
+                    self.clock.now() + backoff.delay(failures, &*self.entropy)
+                }
+                (_, false) if due => self.clock.now() + self.options.interval,
+                _ => next,
+            };
+            for reply in waiting {
+                // who no longer waits needs no answer
+                drop(reply.send(outcome.clone()));
+            }
+        }
+    }
+
+    /// Puts a whole view in place. What did not change stays the same `Arc`, and waiters are woken only by a change.
+    fn adopt(&self, mut schema: Schema) -> Arc<Schema> {
+        let old = self.current.borrow().clone();
+        let mut changed = true;
+        if let Some(old) = &old {
+            for (name, table) in &mut schema.tables {
+                if let Some(same) = old.tables.get(name).filter(|same| *same == table) {
+                    *table = same.clone();
+                }
+            }
+            if old.settings == schema.settings {
+                schema.settings = old.settings.clone();
+            }
+            changed = old.version != schema.version
+                || old.timezone != schema.timezone
+                || !Arc::ptr_eq(&old.settings, &schema.settings)
+                || old.tables != schema.tables;
+        }
+        let schema = Arc::new(schema);
+        self.client.learn(schema.settings.clone());
+        self.current.send_if_modified(|current| {
+            *current = Some(schema.clone());
+            changed
+        });
+        let mut stats = self.stats.lock();
+        if old.is_none() || stats.last_error.is_some() {
+            tracing::info!(tables = schema.tables.len(), version = %schema.version, "schema of {:?} is read", self.client);
+        }
+        stats.reads += 1;
+        stats.last_error = None;
+        stats.taken_at = Some(schema.taken_at);
+        schema
+    }
+
+    fn failed(&self, error: Error) -> Error {
+        tracing::warn!(%error, "schema of {:?} could not be read, what was known stays", self.client);
+        let mut stats = self.stats.lock();
+        stats.failures += 1;
+        stats.last_error = Some(error.to_string());
+        error
     }
 }
 
@@ -67,42 +174,56 @@ impl Discovery {
 #[derive(Clone, Debug)]
 pub struct SchemaHandle {
     current: watch::Receiver<Option<Arc<Schema>>>,
+    stats: Arc<Mutex<DiscoveryStats>>,
+    calls: Option<mpsc::Sender<Reply>>,
 }
 
 impl SchemaHandle {
     /// A handle on a schema that never changes: for tests and for embedding without discovery.
     #[must_use]
     pub fn fixed(schema: Schema) -> Self {
-        Self { current: watch::channel(Some(Arc::new(schema))).1 }
+        let stats = DiscoveryStats { reads: 1, taken_at: Some(schema.taken_at), ..DiscoveryStats::default() };
+        Self { current: watch::channel(Some(Arc::new(schema))).1, stats: Arc::new(Mutex::new(stats)), calls: None }
     }
 
-    /// The latest good view; `None` until the first read succeeded. Never blocks.
+    /// The latest good view; `None` until the first read succeeded. Never waits.
     #[must_use]
     pub fn get(&self) -> Option<Arc<Schema>> {
         self.current.borrow().clone()
     }
 
-    /// Changes of the view, for who wants to wait.
+    /// Wakes on changes of the view: not when a read found it as it was.
     #[must_use]
     pub fn watch(&self) -> watch::Receiver<Option<Arc<Schema>>> {
         self.current.clone()
     }
 
-    /// Reads now and returns the new view. Calls that come while a read runs share the next one.
+    /// Reads now and returns the new view. Reads never overlap: calls that come while one runs share the one after it,
+    /// so each sees whatever was done before it called. A caller that others can drive paces itself.
     ///
     /// # Errors
-    /// Why the read failed: the view before it is kept.
+    /// Why the read failed: the view before it is kept. [`Kind::Stopping`] once the discovery has stopped.
     ///
     /// # Cancel safety
     /// Safe: the read goes on for the others.
-    #[expect(clippy::unused_async, reason = "filled in next")]
-    pub async fn refresh(&self) -> Result<Arc<Schema>, Arc<crate::Error>> {
-        self.get().ok_or_else(|| unreachable!())
+    pub async fn refresh(&self) -> Result<Arc<Schema>, Arc<Error>> {
+        let stopped = || {
+            let purpose = Purpose { op: "discover", effect: false };
+            Arc::new(Error::new(Kind::Stopping, purpose, "discovery has stopped"))
+        };
+        match (&self.calls, self.get()) {
+            (Some(calls), _) => {
+                let (reply, answer) = oneshot::channel();
+                calls.send(reply).await.map_err(|_| stopped())?;
+                answer.await.map_err(|_| stopped())?
+            }
+            (None, fixed) => fixed.ok_or_else(stopped),
+        }
     }
 
     /// Counts.
     #[must_use]
     pub fn stats(&self) -> DiscoveryStats {
-        DiscoveryStats::default()
+        self.stats.lock().clone()
     }
 }

@@ -2,6 +2,7 @@
 
 mod discovery;
 mod model;
+mod read;
 
 pub use discovery::{Discovery, DiscoveryOptions, DiscoveryStats, SchemaHandle};
 pub use model::{Column, ColumnKind, Schema, ServerSettings, TableSchema};

@@ -48,6 +48,12 @@ impl ServerSettings {
     }
 }
 
+impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for ServerSettings {
+    fn from_iter<I: IntoIterator<Item = (N, V)>>(pairs: I) -> Self {
+        Self(pairs.into_iter().map(|(name, value)| (name.into(), value.into())).collect())
+    }
+}
+
 /// One table, view or dictionary.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableSchema {
@@ -117,7 +123,7 @@ impl Column {
     /// Whether NULL can be stored in it.
     #[must_use]
     pub fn nullable(&self) -> bool {
-        false
+        self.ty.nullable()
     }
 
     /// Whether a row may give it a value.

@@ -2,6 +2,7 @@
 
 mod accept;
 mod model;
+mod parse;
 
 pub use accept::{Accept, JsonKind, accepts};
 pub use model::{Nested, Type};

@@ -102,7 +102,7 @@ impl Type {
     /// Reads a type as ClickHouse writes it. What is not understood is [`Type::Opaque`], never an error.
     #[must_use]
     pub fn parse(text: &str) -> Self {
-        Self::Opaque(text.to_owned())
+        super::parse::parse(text, 0)
     }
 
     /// Whether NULL is one of its values.
@@ -110,8 +110,32 @@ impl Type {
     pub fn nullable(&self) -> bool {
         match self {
             Self::Nullable(_) | Self::Variant(_) | Self::Dynamic => true,
+            Self::Geo(name) => name == "Geometry",
             Self::LowCardinality(inner) | Self::Simple(inner) => inner.nullable(),
-            _ => false,
+            Self::Int { .. }
+            | Self::Float { .. }
+            | Self::Decimal { .. }
+            | Self::Bool
+            | Self::String
+            | Self::FixedString(_)
+            | Self::Uuid
+            | Self::Ipv4
+            | Self::Ipv6
+            | Self::Date
+            | Self::Date32
+            | Self::DateTime(_)
+            | Self::DateTime64 { .. }
+            | Self::Time
+            | Self::Time64(_)
+            | Self::Enum { .. }
+            | Self::Array(_)
+            | Self::Map(..)
+            | Self::Tuple(_)
+            | Self::Nested(_)
+            | Self::Json(_)
+            | Self::Aggregate(_)
+            | Self::Nothing
+            | Self::Opaque(_) => false,
         }
     }
 }
