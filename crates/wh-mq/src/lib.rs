@@ -4,10 +4,20 @@
 //! cannot name one.
 
 #[cfg(any(feature = "embedded", feature = "sim"))]
+#[cfg_attr(not(feature = "embedded"), allow(dead_code, unused_imports, reason = "only a log restores"))]
 mod core;
 mod dead_letter;
 mod error;
+#[cfg(feature = "sim")]
+pub mod faulty;
+#[cfg(any(feature = "embedded", feature = "sim"))]
+#[cfg_attr(not(feature = "embedded"), allow(dead_code, unused_imports, reason = "memory finishes at once"))]
+mod local;
+#[cfg(any(feature = "embedded", feature = "sim"))]
+mod metrics;
 mod port;
+#[cfg(feature = "sim")]
+pub mod sim;
 mod status;
 mod unit;
 

@@ -42,13 +42,12 @@ impl<B: Clone> Core<B> {
             return Admission::Known { known, stored: known.sequence <= self.confirmed };
         }
         let table = self.table(&block.tenant, &block.table);
-        if block.rows > 0 {
-            if let Some(refused) = self.over_budget(table, block.charge() as u64, now) {
-                return Admission::Refused(refused);
-            }
+        if block.rows > 0
+            && let Some(refused) = self.over_budget(table, block.charge() as u64, now)
+        {
+            return Admission::Refused(refused);
         }
-        let ticket = Ticket { table, sequence: self.next_sequence, id: block.id, rows: block.rows };
-        self.next_sequence += 1;
+        let ticket = Ticket { table, sequence: self.draw_sequence(), id: block.id, rows: block.rows };
         self.recent.insert(block.id, Known { sequence: ticket.sequence, rows: block.rows }, now);
         if block.rows > 0 {
             self.push(

@@ -31,6 +31,13 @@ pub(crate) struct Out<B> {
     pub(crate) body: B,
 }
 
+impl AckToken {
+    /// The upper half of a delivery's number is the table, the lower the attempt: a token finds its block by itself.
+    pub(crate) fn table(self) -> TableIndex {
+        TableIndex(u32::try_from(self.delivery >> 32).unwrap_or(u32::MAX))
+    }
+}
+
 impl<B: Clone> Core<B> {
     pub(crate) fn deliver(&mut self, shard: u32, term: u64, now: Tick) -> Next<B> {
         let unit = &mut self.units[shard as usize];
@@ -92,7 +99,7 @@ impl<B: Clone> Core<B> {
         if !unit.may_settle(term) {
             return Err(Kind::Fenced);
         }
-        let at = TableIndex(u32::try_from(token.delivery >> 32).unwrap_or(u32::MAX));
+        let at = token.table();
         let Some(table) = self.tables.get_mut(at.0 as usize).filter(|table| table.unit == shard) else {
             return Ok(false);
         };

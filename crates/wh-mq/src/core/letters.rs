@@ -17,40 +17,31 @@ pub(crate) struct Letters<B> {
     kept: BTreeMap<u64, Letter<B>>,
     numbers: HashMap<DeadLetterId, u64>,
     counts: BTreeMap<Table, u64>,
-    next: u64,
     bytes: u64,
     dropped: u64,
 }
 
 impl<B> Default for Letters<B> {
     fn default() -> Self {
-        Self {
-            kept: BTreeMap::new(),
-            numbers: HashMap::new(),
-            counts: BTreeMap::new(),
-            next: 0,
-            bytes: 0,
-            dropped: 0,
-        }
+        Self { kept: BTreeMap::new(), numbers: HashMap::new(), counts: BTreeMap::new(), bytes: 0, dropped: 0 }
     }
 }
 
 impl<B: Clone> Letters<B> {
-    /// Keeps a letter; gives back the body of one that is kept already.
-    pub(crate) fn park(&mut self, id: DeadLetterId, table: &Table, bytes: u64, body: B) -> Result<(), B> {
+    /// Keeps a letter; gives back the body of one that is kept already. Numbers give the order.
+    pub(crate) fn park(&mut self, number: u64, id: DeadLetterId, table: &Table, bytes: u64, body: B) -> Result<(), B> {
         if self.numbers.contains_key(&id) {
             return Err(body);
         }
-        self.numbers.insert(id, self.next);
-        self.kept.insert(self.next, Letter { id, table: table.clone(), bytes, body });
+        self.numbers.insert(id, number);
+        self.kept.insert(number, Letter { id, table: table.clone(), bytes, body });
         *self.counts.entry(table.clone()).or_default() += 1;
-        self.next += 1;
         self.bytes += bytes;
         Ok(())
     }
 
     /// Drops the oldest while more than `share` bytes are kept. The newest always stays: it is no larger than a block.
-    pub(crate) fn shed(&mut self, share: u64) -> Vec<(DeadLetterId, B)> {
+    pub(crate) fn shed(&mut self, share: u64) -> Vec<(u64, B)> {
         let mut shed = Vec::new();
         while self.bytes > share && self.kept.len() > 1 {
             let Some((number, _)) = self.kept.first_key_value() else { break };
@@ -66,7 +57,7 @@ impl<B: Clone> Letters<B> {
         self.take(number).map(|(_, body)| body)
     }
 
-    fn take(&mut self, number: u64) -> Option<(DeadLetterId, B)> {
+    fn take(&mut self, number: u64) -> Option<(u64, B)> {
         let letter = self.kept.remove(&number)?;
         self.numbers.remove(&letter.id);
         self.bytes -= letter.bytes;
@@ -76,7 +67,12 @@ impl<B: Clone> Letters<B> {
                 self.counts.remove(&letter.table);
             }
         }
-        Some((letter.id, letter.body))
+        Some((number, letter.body))
+    }
+
+    /// The numbers of those that are kept.
+    pub(crate) fn numbers(&self, ids: &[DeadLetterId]) -> Vec<u64> {
+        ids.iter().filter_map(|id| self.numbers.get(id)).copied().collect()
     }
 
     pub(crate) fn contains(&self, id: DeadLetterId) -> bool {
@@ -85,20 +81,20 @@ impl<B: Clone> Letters<B> {
 
     /// A page in the order of parking, and whether there is more. After a letter that is gone the list begins anew:
     /// something may come twice, nothing is skipped.
-    pub(crate) fn page(&self, query: &DeadLetterQuery) -> (Vec<(DeadLetterId, B)>, bool) {
+    pub(crate) fn page(&self, query: &DeadLetterQuery) -> (Vec<B>, bool) {
         let first = query.after.and_then(|after| self.numbers.get(&after)).map_or(0, |number| number + 1);
         let mut rest = self
             .kept
             .range(first..)
             .map(|(_, letter)| letter)
             .filter(|letter| query.table.as_ref().is_none_or(|table| letter.table == *table));
-        let page = rest.by_ref().take(query.limit.max(1)).map(|letter| (letter.id, letter.body.clone())).collect();
+        let page = rest.by_ref().take(query.limit.max(1)).map(|letter| letter.body.clone()).collect();
         (page, rest.next().is_some())
     }
 
     /// Changes where a letter is kept; gives back the new place when the letter is gone.
-    pub(crate) fn moved(&mut self, id: DeadLetterId, to: B) -> Result<B, B> {
-        match self.numbers.get(&id).and_then(|number| self.kept.get_mut(number)) {
+    pub(crate) fn moved(&mut self, number: u64, to: B) -> Result<B, B> {
+        match self.kept.get_mut(&number) {
             Some(letter) => Ok(std::mem::replace(&mut letter.body, to)),
             None => Err(to),
         }
@@ -129,14 +125,14 @@ mod tests {
     #[test]
     fn pages_follow_the_order_of_parking_and_skip_nothing_when_letters_go_between_them() {
         let (mut letters, table) = (Letters::default(), Table::new("t").unwrap());
-        for n in [5, 3, 9, 1] {
-            letters.park(id(n), &table, 10, n).unwrap();
+        for (number, n) in [5, 3, 9, 1].into_iter().enumerate() {
+            letters.park(number as u64, id(n), &table, 10, n).unwrap();
         }
-        assert_eq!(letters.park(id(3), &table, 10, 33), Err(33));
+        assert_eq!(letters.park(7, id(3), &table, 10, 33), Err(33));
         let page = |letters: &Letters<u64>, after| {
             let query = DeadLetterQuery { table: None, after, limit: 2 };
             let (page, more) = letters.page(&query);
-            (page.into_iter().map(|(_, body)| body).collect::<Vec<_>>(), more)
+            (page, more)
         };
         assert_eq!(page(&letters, None), (vec![5, 3], true));
         assert_eq!(page(&letters, Some(id(3))), (vec![9, 1], false));
@@ -149,7 +145,7 @@ mod tests {
     fn beyond_the_share_the_oldest_go_but_never_the_last() {
         let (mut letters, table) = (Letters::default(), Table::new("t").unwrap());
         for n in 0..4 {
-            letters.park(id(n), &table, 10, n).unwrap();
+            letters.park(n, id(n), &table, 10, n).unwrap();
         }
         assert_eq!(letters.shed(25).into_iter().map(|(_, body)| body).collect::<Vec<_>>(), [0, 1]);
         assert_eq!(letters.shed(0).len(), 1);

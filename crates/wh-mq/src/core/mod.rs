@@ -103,6 +103,10 @@ impl<B: Clone> Core<B> {
         }
     }
 
+    pub(crate) fn settings(&self) -> Settings {
+        self.settings
+    }
+
     pub(crate) fn epoch(&self) -> Epoch {
         self.epoch
     }
@@ -139,6 +143,12 @@ impl<B: Clone> Core<B> {
     pub(crate) fn names(&self, at: TableIndex) -> (&Tenant, &Table) {
         let table = &self.tables[at.0 as usize];
         (&self.tenants[table.tenant.0 as usize].name, &table.name)
+    }
+
+    /// The next number of the queue's one counter.
+    pub(crate) fn draw_sequence(&mut self) -> u64 {
+        self.next_sequence += 1;
+        self.next_sequence - 1
     }
 
     /// Remembers a table, so that its index can be used.

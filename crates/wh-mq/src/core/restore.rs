@@ -7,7 +7,7 @@ use super::{
     table::{Entry, State},
     tick::Tick,
 };
-use crate::{Allowance, DeadLetterId};
+use crate::Allowance;
 use wh_types::{BlockId, Table, Tenant, Timestamp};
 
 /// A block found in the log.
@@ -177,8 +177,8 @@ impl<B: Clone> Core<B> {
         }
     }
 
-    pub(crate) fn letter_moved(&mut self, tenant: &Tenant, id: DeadLetterId, to: B) -> B {
-        match self.letters(tenant).moved(id, to) {
+    pub(crate) fn letter_moved(&mut self, tenant: &Tenant, number: u64, to: B) -> B {
+        match self.letters(tenant).moved(number, to) {
             Ok(old) => old,
             Err(new) => new,
         }

@@ -49,7 +49,7 @@ fn store(core: &mut Core<u64>, block: &Block, now: Tick) -> u64 {
             core.confirm(ticket, ticket.sequence);
             ticket.sequence
         }
-        other => panic!("{other:?}"),
+        other @ (Admission::Known { .. } | Admission::Refused(_)) => panic!("{other:?}"),
     }
 }
 
@@ -195,7 +195,7 @@ fn a_snapshot_and_the_kept_blocks_give_the_same_state() {
                 rows: 1,
                 body: sequence,
             };
-            let _ = after.restore(restored);
+            drop(after.restore(restored));
         }
     }
     for (first, last) in &table.settled {
@@ -211,7 +211,8 @@ fn a_snapshot_and_the_kept_blocks_give_the_same_state() {
     };
     assert_eq!(follow(&mut after), follow(&mut before));
     let term = after.take_unit(unit(), WIDE).unwrap();
-    let left: Vec<u64> = std::iter::from_fn(|| take(&mut after, 0, term, secs(300)).map(|o| o.cursor.sequence)).collect();
+    let left: Vec<u64> =
+        std::iter::from_fn(|| take(&mut after, 0, term, secs(300)).map(|o| o.cursor.sequence)).collect();
     assert_eq!(left, [7, 107, 207]);
 }
 

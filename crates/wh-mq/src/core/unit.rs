@@ -130,6 +130,18 @@ impl<B: Clone> Core<B> {
         }
     }
 
+    /// The process ended, however it did, and another took over: nobody owns anything, deliveries count anew.
+    pub(crate) fn forget_owners(&mut self) {
+        for at in 0..self.units.len() {
+            self.units[at].owner = Owner::Nobody;
+            self.units[at].term += 1;
+            self.make_due(at);
+        }
+        for entry in self.tables.iter_mut().flat_map(|table| &mut table.entries) {
+            entry.attempts = 0;
+        }
+    }
+
     pub(crate) fn unowned(&self) -> BTreeSet<Unit> {
         (0_u32..)
             .zip(&self.units)

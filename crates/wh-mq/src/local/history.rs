@@ -1,0 +1,99 @@
+//! A reader of one table. Takes a few steps at a time, so that bodies on disk are read together.
+
+use super::{Shared, Store};
+use crate::{
+    Error, From, Gap, Happening, History, Kind, Result,
+    core::{Read, Reader, Shown},
+};
+use async_trait::async_trait;
+use std::{collections::VecDeque, sync::Arc};
+use tokio::sync::Notify;
+use wh_types::{Table, Tenant};
+
+/// How many blocks are looked up under one lock.
+const STEPS: usize = 32;
+
+#[derive(Debug)]
+pub(super) struct LocalHistory<S: Store> {
+    shared: Arc<Shared<S>>,
+    reader: Reader,
+    watcher: Arc<Notify>,
+    /// Looked up, their bodies being read: kept here so that a dropped `next` loses nothing.
+    steps: Vec<Shown<S::Body>>,
+    ready: VecDeque<Happening>,
+}
+
+impl<S: Store> LocalHistory<S> {
+    pub(super) fn open(shared: &Arc<Shared<S>>, tenant: &Tenant, table: &Table, from: From) -> Result<Self> {
+        let mut state = shared.lock();
+        if state.closing {
+            return Err(Error::new("history", Kind::Stopping));
+        }
+        let at = state.core.table(tenant, table);
+        let (reader, watcher) = (state.core.follow(at, from), state.watch(at));
+        let shared = Arc::clone(shared);
+        Ok(Self { shared, reader, watcher, steps: Vec::new(), ready: VecDeque::new() })
+    }
+
+    /// Reads the bodies of the steps taken. One that cannot be read is a gap.
+    async fn fetch(&mut self) {
+        let block = |step: &Shown<S::Body>| match step {
+            Shown::Block(_, body) => Some(body.clone()),
+            Shown::Live | Shown::Gap(_) => None,
+        };
+        let bodies = self.steps.iter().filter_map(block).collect();
+        let mut blocks = self.shared.store.blocks(bodies).await.into_iter();
+        for step in self.steps.drain(..) {
+            self.ready.push_back(match step {
+                Shown::Live => Happening::Live,
+                Shown::Gap(gap) => Happening::Gap(gap),
+                Shown::Block(cursor, _) => match blocks.next() {
+                    Some(Ok(block)) => Happening::Block(cursor, block),
+                    Some(Err(_)) | None => {
+                        let before = wh_types::Cursor { sequence: cursor.sequence.saturating_sub(1), ..cursor };
+                        let after = wh_types::Cursor { sequence: cursor.sequence + 1, ..cursor };
+                        Happening::Gap(Gap { after: Some(before), before: Some(after) })
+                    }
+                },
+            });
+        }
+    }
+}
+
+#[async_trait]
+impl<S: Store> History for LocalHistory<S> {
+    async fn next(&mut self) -> Result<Option<Happening>> {
+        loop {
+            if let Some(ready) = self.ready.pop_front() {
+                return Ok(Some(ready));
+            }
+            if !self.steps.is_empty() {
+                self.fetch().await;
+                continue;
+            }
+            let (watcher, closed) = (Arc::clone(&self.watcher), self.shared.closed.clone());
+            let notified = watcher.notified();
+            tokio::pin!(notified);
+            notified.as_mut().enable();
+            {
+                let state = self.shared.lock();
+                if state.closing {
+                    return Ok(None);
+                }
+                while self.steps.len() < STEPS {
+                    match state.core.read(&mut self.reader) {
+                        Read::Shown(shown) => self.steps.push(shown),
+                        Read::Wait => break,
+                    }
+                }
+            }
+            if self.steps.is_empty() {
+                tokio::select! {
+                    biased;
+                    () = closed.wait() => return Ok(None),
+                    () = notified => {}
+                }
+            }
+        }
+    }
+}
