@@ -1,3 +1,10 @@
 //! WaveHouse in one process: every role and the command line.
 
-fn main() {}
+use std::process::ExitCode;
+use wh_app::{About, cli};
+
+const ABOUT: About = About { name: "wavehouse", version: env!("CARGO_PKG_VERSION"), commit: env!("WAVEHOUSE_COMMIT") };
+
+fn main() -> ExitCode {
+    cli::main(ABOUT).into()
+}

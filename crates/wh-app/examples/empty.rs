@@ -3,7 +3,7 @@
 //! Takes the port as its argument; ends when its standard input does.
 
 use axum::{Router, routing::post};
-use tokio::io::AsyncReadExt;
+use std::io::Read;
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
@@ -11,9 +11,9 @@ async fn main() -> anyhow::Result<()> {
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await?;
     let app = Router::new().route("/", post(|| async {}));
     let stdin_ends = async {
-        let mut rest = Vec::new();
         // whatever ends it, it has ended
-        let _ended = tokio::io::stdin().read_to_end(&mut rest).await;
+        let ended = tokio::task::spawn_blocking(|| std::io::stdin().read_to_end(&mut Vec::new()));
+        drop(ended.await);
     };
     axum::serve(axum::serve::ListenerExt::tap_io(listener, |tcp| drop(tcp.set_nodelay(true))), app)
         .with_graceful_shutdown(stdin_ends)

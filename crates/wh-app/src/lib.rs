@@ -1,1 +1,31 @@
 //! Composition by role: build, serve, stop, telemetry.
+//!
+//! [`App::start`] runs what a configuration describes inside any tokio runtime; [`cli::main`] is the whole program
+//! around it. Here, and nowhere else, backends are chosen. No request is judged here and no row is moved.
+
+mod about;
+mod app;
+pub mod cli;
+mod clickhouse;
+mod data_dir;
+mod error;
+mod exit;
+mod front;
+mod health;
+mod life;
+mod metrics;
+mod queue;
+mod run;
+mod secrets;
+mod serve;
+mod signals;
+pub mod telemetry;
+
+pub use about::About;
+pub use app::{App, Running};
+pub use data_dir::DataDirError;
+pub use error::{RunError, StartError};
+pub use exit::Exit;
+pub use serve::ListenError;
+
+pub(crate) use run::run;

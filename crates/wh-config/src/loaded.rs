@@ -67,7 +67,7 @@ pub fn load(file: Option<&Path>, environment: &Environment) -> Result<Loaded, Fi
     if findings.iter().any(|finding| finding.level == Level::Error) {
         return Err(Findings(findings));
     }
-    Ok(Loaded { config, warnings: findings, effective: effective(&values), file: path })
+    Ok(Loaded { warnings: findings, effective: effective(&values, &config), config, file: path })
 }
 
 fn unreadable_secrets(config: &Config) -> Vec<Finding> {
@@ -85,14 +85,19 @@ fn unreadable_secrets(config: &Config) -> Vec<Finding> {
     secrets.into_iter().filter_map(check).collect()
 }
 
-fn effective(values: &Values) -> Vec<Effective> {
+fn effective(values: &Values, config: &Config) -> Vec<Effective> {
+    let derived = |path: &str, words: &str| match path {
+        "tenant_defaults.clickhouse.url" => format!("{:?}", config.tenant_defaults.clickhouse.url),
+        "ingest.held_rows" => config.ingest.held_rows.to_string(),
+        _ => format!("({words})"),
+    };
     let show = |key: &crate::key::Key| match (values.get(key.path), key.default) {
         (Some((value, origin)), _) => {
             let value = if key.hidden() && !value.is_empty() { "***".to_owned() } else { value.show(key.kind) };
             Effective { path: key.path, value, origin: origin.clone() }
         }
         (None, Default::From(words) | Default::Is(words)) => {
-            Effective { path: key.path, value: format!("({words})"), origin: Origin::Default }
+            Effective { path: key.path, value: derived(key.path, words), origin: Origin::Default }
         }
     };
     KEYS.iter().map(show).collect()

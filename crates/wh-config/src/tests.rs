@@ -259,3 +259,18 @@ fn the_reference_in_the_docs_is_current() {
     assert!(written == reference(), "run: cargo run -p wavehouse -- config reference > docs/guide/configuration.md");
     assert!(KEYS.iter().all(|key| written.contains(&format!("| `{}` | `{}` |", key.path, key.variable()))));
 }
+
+#[test]
+fn the_deployment_files_name_variables_that_exist() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deployments/");
+    let known: BTreeSet<_> = KEYS.iter().map(crate::key::Key::variable).collect();
+    for file in ["systemd/wavehouse.service", "compose/compose.yaml"] {
+        let text = std::fs::read_to_string(format!("{root}{file}")).unwrap();
+        let word = |c: char| !(c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
+        let named: Vec<_> = text.split(word).filter(|name| name.starts_with("WH_")).collect();
+        assert!(!named.is_empty(), "{file}");
+        for name in named {
+            assert!(known.contains(name), "{name} in {file}");
+        }
+    }
+}

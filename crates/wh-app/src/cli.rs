@@ -1,0 +1,177 @@
+//! The command line: flags in, exit code out. What a command does stands elsewhere.
+
+use crate::{About, Exit, health, run, telemetry::install_logs};
+use clap::{Parser, Subcommand};
+use std::{
+    ffi::OsString,
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+use wh_config::{Environment, Loaded, LogLevel, load, reference};
+
+/// WaveHouse: events over HTTP into ClickHouse, queried and streamed.
+#[derive(Debug, Parser)]
+#[command(disable_version_flag = true)]
+struct Cli {
+    /// The configuration file
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        help = "The configuration file [default: WH_CONFIG, else config.yaml]"
+    )]
+    config: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the server (the default)
+    Serve,
+    /// The configuration
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Ask a running server whether it lives: exit code 0 or 1
+    Health {
+        /// Where to ask [default: /livez where the configuration says the server is]
+        #[arg(long, value_name = "URL")]
+        url: Option<String>,
+    },
+    /// Print version and commit
+    Version {
+        /// As a JSON object
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum ConfigCommand {
+    /// Check the configuration without starting anything: exit code 0 or 64
+    Check {
+        /// Print every value in effect and where it came from
+        #[arg(long)]
+        show: bool,
+    },
+    /// Print the reference of all keys, in Markdown
+    Reference,
+}
+
+/// Runs a command with the process's own environment, output and signals.
+#[must_use]
+pub fn main(about: About) -> Exit {
+    let arguments = std::env::args_os();
+    run_with(about, arguments, &Environment::of_process(), &mut io::stdout().lock(), &mut io::stderr())
+}
+
+/// Runs a command. Prints its result to `out` and what is wrong to `err`; logs go to standard error.
+pub fn run_with(
+    about: About,
+    arguments: impl IntoIterator<Item = OsString>,
+    environment: &Environment,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Exit {
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) if error.use_stderr() => {
+            say(err, &error.render());
+            return Exit::Usage;
+        }
+        Err(help) => {
+            say(out, &help.render());
+            return Exit::Ok;
+        }
+    };
+    let file = cli.config.as_deref();
+    match cli.command.unwrap_or(Command::Serve) {
+        Command::Serve => with_config(file, environment, err, |loaded, err| serve(about, loaded, err)),
+        Command::Config(ConfigCommand::Check { show }) => {
+            with_config(file, environment, err, |loaded, err| check(&loaded, show, out, err))
+        }
+        Command::Config(ConfigCommand::Reference) => {
+            say(out, &reference().trim_end());
+            Exit::Ok
+        }
+        Command::Health { url: Some(url) } => ask(&url, err),
+        Command::Health { url: None } => {
+            with_config(file, environment, err, |loaded, err| ask(&health::url(&loaded.config.server), err))
+        }
+        Command::Version { json } => {
+            let About { name, version, commit } = about;
+            if json {
+                say(out, &serde_json::json!({ "name": name, "version": version, "commit": commit }));
+            } else {
+                say(out, &about);
+            }
+            Exit::Ok
+        }
+    }
+}
+
+/// A closed pipe is nobody's fault.
+fn say(to: &mut dyn Write, what: &dyn std::fmt::Display) {
+    drop(writeln!(to, "{what}"));
+}
+
+fn with_config(
+    file: Option<&Path>,
+    environment: &Environment,
+    err: &mut dyn Write,
+    act: impl FnOnce(Loaded, &mut dyn Write) -> Exit,
+) -> Exit {
+    match load(file, environment) {
+        Ok(loaded) => act(loaded, err),
+        Err(findings) => {
+            say(err, &findings);
+            Exit::Config
+        }
+    }
+}
+
+fn check(loaded: &Loaded, show: bool, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
+    for warning in &loaded.warnings {
+        say(err, &format_args!("warning: {warning}"));
+    }
+    if show {
+        for key in &loaded.effective {
+            let line = format!("{}: {}", key.path, key.value);
+            say(out, &format_args!("{line:<64} # {}", key.origin));
+        }
+    } else {
+        let file = loaded.file.as_ref().map_or("no file".to_owned(), |file| file.display().to_string());
+        say(out, &format_args!("the configuration is good ({file})"));
+    }
+    Exit::Ok
+}
+
+fn ask(url: &str, err: &mut dyn Write) -> Exit {
+    let asked = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(anyhow::Error::from)
+        .and_then(|runtime| runtime.block_on(health::ask(url)));
+    match asked {
+        Ok(()) => Exit::Ok,
+        Err(error) => {
+            say(err, &format_args!("not healthy: {error:#}"));
+            Exit::Failure
+        }
+    }
+}
+
+fn serve(about: About, loaded: Loaded, err: &mut dyn Write) -> Exit {
+    let silent = loaded.config.log.level == LogLevel::Off;
+    let ended = install_logs(loaded.config.log).map_err(anyhow::Error::from).and_then(|()| run(about, loaded));
+    match ended {
+        Ok(exit) => exit,
+        Err(error) => {
+            tracing::error!("{error:#}");
+            if silent {
+                say(err, &format_args!("{error:#}"));
+            }
+            Exit::Failure
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! The process's own metrics, in one place.
+
+use std::{sync::OnceLock, time::Duration};
+
+/// Names and meanings: the generated metrics page is made of this.
+pub(crate) const DESCRIBED: [(&str, &str); 4] = [
+    ("wavehouse_build_info", "1, with version and commit as labels"),
+    ("wavehouse_process_uptime_seconds", "seconds since this process started"),
+    ("wavehouse_http_connections", "open connections"),
+    ("wavehouse_http_connections_full_total", "how often server.max_connections was reached"),
+];
+
+pub(crate) fn describe() {
+    for (name, text) in DESCRIBED {
+        match name {
+            n if n.ends_with("_total") => metrics::describe_counter!(n, text),
+            n => metrics::describe_gauge!(n, text),
+        }
+    }
+}
+
+pub(crate) fn build(about: crate::About) {
+    metrics::gauge!("wavehouse_build_info", "version" => about.version, "commit" => about.commit).set(1.0);
+}
+
+pub(crate) fn uptime(since_start: Duration) {
+    metrics::gauge!("wavehouse_process_uptime_seconds").set(since_start.as_secs_f64());
+}
+
+pub(crate) fn connections_full() {
+    metrics::counter!("wavehouse_http_connections_full_total").increment(1);
+}
+
+/// One open connection, counted while it lives.
+#[derive(Debug)]
+pub(crate) struct Connection(());
+
+impl Connection {
+    pub(crate) fn open() -> Self {
+        gauge().increment(1.0);
+        Self(())
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        gauge().decrement(1.0);
+    }
+}
+
+fn gauge() -> &'static metrics::Gauge {
+    static GAUGE: OnceLock<metrics::Gauge> = OnceLock::new();
+    GAUGE.get_or_init(|| metrics::gauge!("wavehouse_http_connections"))
+}
