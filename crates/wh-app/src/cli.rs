@@ -175,3 +175,7 @@ fn serve(about: About, loaded: Loaded, err: &mut dyn Write) -> Exit {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "cli_tests.rs"]
+mod tests;

@@ -41,12 +41,13 @@ async fn status(place: &str, host: &str, path: &str) -> anyhow::Result<StatusCod
     let stream = TcpStream::connect(place).await?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
     let request = Request::get(path).header(header::HOST, host).body(Empty::<Bytes>::new())?;
-    let mut connection = std::pin::pin!(connection);
+    let (mut connection, mut answer) = (std::pin::pin!(connection), std::pin::pin!(sender.send_request(request)));
     tokio::select! {
-        answer = sender.send_request(request) => Ok(answer?.status()),
+        answer = &mut answer => Ok(answer?.status()),
         ended = &mut connection => {
             ended?;
-            anyhow::bail!("the connection was closed before an answer came")
+            // closed after the answer, or without one: the sender knows
+            Ok(answer.await?.status())
         }
     }
 }

@@ -1,0 +1,88 @@
+//! Each command: what it prints, where, and its exit code.
+
+use super::*;
+
+const ABOUT: About = About { name: "wavehouse", version: "1.2.3", commit: "abc" };
+
+struct Said {
+    exit: Exit,
+    out: String,
+    err: String,
+}
+
+fn command(line: &[&str], variables: &[(&str, &str)]) -> Said {
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let arguments = ["wavehouse"].iter().chain(line).map(OsString::from);
+    let environment = Environment::new(variables.iter().copied());
+    let exit = run_with(ABOUT, arguments, &environment, &mut out, &mut err);
+    Said { exit, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
+}
+
+#[test]
+fn a_configuration_is_checked_without_starting_anything() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("config.yaml");
+    std::fs::write(&file, "server: {port: 9}\nauth: {operator_key: hush}\n").unwrap();
+    let file = file.to_str().unwrap();
+    let good = command(&["config", "check", "--config", file], &[]);
+    assert_eq!((good.exit, good.err.as_str()), (Exit::Ok, ""));
+    assert!(good.out.contains(file), "{}", good.out);
+
+    let shown = command(&["config", "check", "--show"], &[("WH_CONFIG", file), ("WH_LOG_LEVEL", "warn")]);
+    assert_eq!(shown.exit, Exit::Ok);
+    let line = |key: &str| shown.out.lines().find(|line| line.starts_with(key)).unwrap().to_owned();
+    assert!(line("server.port:").contains(": 9 ") && line("server.port:").ends_with(file));
+    assert!(line("log.level:").ends_with("# WH_LOG_LEVEL") && line("data_dir:").ends_with("# default"));
+    assert!(line("auth.operator_key:").contains("***") && !shown.out.contains("hush"), "{}", shown.out);
+
+    let open = command(&["config", "check"], &[("WH_SERVER_HOST", "0.0.0.0"), ("WH_AUTH_ALLOW_OPEN", "true")]);
+    assert_eq!(open.exit, Exit::Ok);
+    assert!(open.err.starts_with("warning: server.host"), "{}", open.err);
+}
+
+#[test]
+fn every_command_that_needs_a_configuration_refuses_a_bad_one_with_all_findings() {
+    for line in [&["serve"][..], &["config", "check"], &["health"], &[]] {
+        let said = command(line, &[("WH_TYPO", "1"), ("WH_SERVER_PORT", "0")]);
+        assert_eq!((said.exit, said.out.as_str()), (Exit::Config, ""), "{line:?}");
+        assert!(said.err.contains("WH_TYPO") && said.err.contains("WH_SERVER_PORT"), "{}", said.err);
+    }
+}
+
+#[test]
+fn version_reference_help_and_mistakes() {
+    assert_eq!(command(&["version"], &[]).out, "wavehouse 1.2.3 (abc)\n");
+    let json: serde_json::Value = serde_json::from_str(&command(&["version", "--json"], &[]).out).unwrap();
+    assert_eq!(json, serde_json::json!({ "name": "wavehouse", "version": "1.2.3", "commit": "abc" }));
+    assert_eq!(command(&["config", "reference"], &[]).out, reference());
+    let help = command(&["--help"], &[]);
+    assert!(help.exit == Exit::Ok && help.out.contains("health"), "{}", help.out);
+    let wrong = command(&["srve"], &[]);
+    assert!(wrong.exit == Exit::Usage && wrong.err.contains("srve"), "{}", wrong.err);
+}
+
+#[test]
+fn health_asks_livez() {
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = server.local_addr().unwrap().port().to_string();
+    let answering = std::thread::spawn(move || {
+        let mut asked = Vec::new();
+        for status in ["200 OK", "503 Service Unavailable"] {
+            let (mut stream, _) = server.accept().unwrap();
+            let mut request = [0; 1024];
+            let length = io::Read::read(&mut stream, &mut request).unwrap();
+            asked.push(String::from_utf8_lossy(&request[..length]).into_owned());
+            write!(stream, "HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n").unwrap();
+        }
+        asked
+    });
+    let good = command(&["health"], &[("WH_SERVER_PORT", &port), ("WH_SERVER_HOST", "127.0.0.1")]);
+    assert_eq!((good.exit, good.err.as_str()), (Exit::Ok, ""));
+    let bad = command(&["health", "--url", &format!("http://127.0.0.1:{port}/livez")], &[]);
+    assert_eq!(bad.exit, Exit::Failure);
+    assert!(bad.err.contains("503"), "{}", bad.err);
+    assert!(answering.join().unwrap().iter().all(|asked| asked.starts_with("GET /livez HTTP/1.1")));
+    let nobody = command(&["health"], &[("WH_SERVER_PORT", &port)]);
+    assert!(nobody.exit == Exit::Failure && nobody.err.contains("refused"), "{}", nobody.err);
+    assert!(command(&["health", "--url", "https://a"], &[]).err.contains("is no http:// address"));
+}
