@@ -49,7 +49,9 @@ pub struct Server {
     pub max_connections: usize,
     /// How long a connection may take to send headers.
     pub header_timeout: Duration,
-    /// How long a request may take to the head of its answer.
+    /// How long a body may take to arrive.
+    pub body_timeout: Duration,
+    /// How long a request may take to its answer.
     pub request_timeout: Duration,
     /// How long a stop waits.
     pub shutdown_timeout: Duration,

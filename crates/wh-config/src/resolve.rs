@@ -162,14 +162,19 @@ fn server(take: &mut Take<'_>, allow_open: bool) -> Server {
             Finding::error("server.host", open).hint("auth.allow_open: true allows it all the same")
         });
     }
-    Server {
+    let server = Server {
         host,
         port: u16::try_from(take.u64("server.port")).unwrap_or(u16::MAX),
         max_connections: take.usize("server.max_connections"),
         header_timeout: take.span("server.header_timeout"),
+        body_timeout: take.span("server.body_timeout"),
         request_timeout: take.span("server.request_timeout"),
         shutdown_timeout: take.span("server.shutdown_timeout"),
+    };
+    if server.request_timeout < server.body_timeout {
+        take.problem("server.request_timeout", "must not be below server.body_timeout");
     }
+    server
 }
 
 fn ingest(take: &mut Take<'_>, shards: u32) -> Ingest {

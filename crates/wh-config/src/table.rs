@@ -35,13 +35,16 @@ pub(crate) const KEYS: &[Key] = &[
     key("server.port", Kind::Int(1, 65_535), Is("8080"),
         "The port to listen on."),
     key("server.max_connections", Kind::Int(1, 1_000_000), Is("10000"),
-        "Most connections at a time; more wait until one is closed. Each open stream is one."),
+        "Most connections at a time; more wait until one is closed. Open streams may take three quarters of them."),
     key("server.header_timeout", Kind::Duration(SECOND, HOUR), Is("75s"),
         "How long a connection may take to send the headers of its next request, and so how long an unused one is kept. \
          Keep it above the idle timeout of a load balancer in front."),
-    key("server.request_timeout", Kind::Duration(SECOND, HOUR), Is("60s"),
-        "How long a request may take from its headers to the first byte of its answer, its body included. \
-         Keep it above `tenant_defaults.clickhouse.query_timeout`."),
+    key("server.body_timeout", Kind::Duration(SECOND, HOUR), Is("30s"),
+        "How long the body of a request may take to arrive."),
+    key("server.request_timeout", Kind::Duration(SECOND, HOUR), Is("75s"),
+        "How long a request may take from its headers to its answer, its body included. Streams are not bound. Keep it \
+         above `tenant_defaults.clickhouse.query_timeout`, and 30 s above `server.body_timeout`: so long an outcome of \
+         the queue is inquired after."),
     key("server.shutdown_timeout", Kind::Duration(Duration::ZERO, HOUR), Is("10s"),
         "How long a stop waits for requests in flight, and then for rows already taken from the queue to be inserted. \
          `0` waits for neither; what is left is delivered again at the next start."),

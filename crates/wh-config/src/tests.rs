@@ -237,6 +237,7 @@ fn rules_between_keys_hold() {
     refused("roles: [api]", &[], &["must be api and ingest together"]);
     refused("ingest: {held_rows: 10000}", &[], &["two batches"]);
     refused("ingest: {max_row_bytes: 32MiB}", &[], &["ingest.max_row_bytes: must not be above"]);
+    refused("server: {request_timeout: 5s}", &[], &["server.request_timeout: must not be below"]);
     refused("prometheus: {path: /v1/metrics}", &[], &["another route"]);
     refused("prometheus: {path: metrics}", &[], &["must be a path"]);
     assert_eq!(ok("", &[("WH_LOG_LEVEL", "WARN")]).log.level, LogLevel::Warn);
@@ -256,7 +257,7 @@ fn every_key_of_the_table_is_used_and_every_used_key_is_in_the_table() {
 fn the_reference_in_the_docs_is_current() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/configuration.md");
     let written = std::fs::read_to_string(page).unwrap_or_default();
-    assert!(written == reference(), "run: cargo run -p wavehouse -- config reference > docs/guide/configuration.md");
+    assert!(written == reference(), "run: cargo run -p wh-config --example reference > docs/guide/configuration.md");
     assert!(KEYS.iter().all(|key| written.contains(&format!("| `{}` | `{}` |", key.path, key.variable()))));
 }
 
