@@ -23,6 +23,7 @@ pub struct Memory {
     tokens: Mutex<HashSet<String>>,
     script: Mutex<VecDeque<Script>>,
     refuse: Mutex<Option<String>>,
+    failing: Mutex<Option<(Table, Failure)>>,
     stored: watch::Sender<usize>,
 }
 
@@ -33,6 +34,7 @@ impl Default for Memory {
             tokens: Mutex::default(),
             script: Mutex::default(),
             refuse: Mutex::default(),
+            failing: Mutex::default(),
             stored: watch::Sender::new(0),
         }
     }
@@ -53,6 +55,11 @@ impl Memory {
     /// Refuses every row that contains this text.
     pub fn refuse(&self, text: Option<&str>) {
         *self.refuse.lock() = text.map(str::to_owned);
+    }
+
+    /// Fails every insert into this table.
+    pub fn fail_table(&self, failing: Option<(Table, Failure)>) {
+        *self.failing.lock() = failing;
     }
 
     /// The rows of a table as they were stored.
@@ -87,6 +94,11 @@ impl Sink for Memory {
         let step = self.script.lock().pop_front();
         if let Some(Script::Fail(failure)) = step {
             return Err(error(failure, "as scripted".to_owned(), None));
+        }
+        if let Some((table, failure)) = &*self.failing.lock()
+            && table == insert.table
+        {
+            return Err(error(*failure, "this table fails".to_owned(), None));
         }
         let plain = frame::decode(insert.encoding, &insert.frames.concat(), 256 << 20)
             .map_err(|e| error(Failure::Rejected, e.to_string(), None))?;

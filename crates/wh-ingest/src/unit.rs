@@ -395,14 +395,14 @@ fn park(shared: &Arc<Shared>, key: Key, letters: Vec<wh_mq::DeadLetter>) -> BoxF
         let count = letters.len() as u64;
         for (letter, outcome) in letters.iter().zip(broker.dead_letter(&letters).await) {
             match outcome {
-                Ok(()) => {
-                    metrics::parked(&letter.table, 1, &letter.code);
-                    warn!(tenant = %letter.tenant, table = %letter.table, id = %letter.id, code = letter.code,
-                        reason = letter.reason, "row {} was refused and is parked", letter.id);
-                }
+                Ok(()) => metrics::parked(&letter.table, 1, &letter.code),
                 // Parked ones are parked once whatever happens now: their ids stay the same.
                 Err(error) => return (key, count, End::NotParked(error)),
             }
+        }
+        if let Some(first) = letters.first() {
+            warn!(tenant = %first.tenant, table = %first.table, rows = count, id = %first.id, code = first.code,
+                reason = first.reason, "rows of {} were refused and are parked, the first is {}", first.table, first.id);
         }
         (key, count, End::Parked)
     })

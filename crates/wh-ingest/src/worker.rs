@@ -122,6 +122,10 @@ pub(crate) fn never(now: Mono) -> Mono {
 }
 
 #[cfg(test)]
+#[path = "worker_tests.rs"]
+mod worker_tests;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
