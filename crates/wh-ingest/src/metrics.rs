@@ -1,7 +1,11 @@
-//! The worker's metrics, in one place. Table labels are capped by the recorder's owner.
+//! The worker's metrics, in one place. Labels are capped (decision D28).
 
-use std::time::Duration;
-use wh_types::Table;
+use std::{sync::LazyLock, time::Duration};
+use wh_types::{LabelCap, Table};
+
+/// Most tables, and most codes, that metrics tell apart.
+static TABLES: LazyLock<LabelCap> = LazyLock::new(|| LabelCap::new(500));
+static CODES: LazyLock<LabelCap> = LazyLock::new(|| LabelCap::new(100));
 
 /// Names, units and meanings: the generated metrics page is made of this.
 pub(crate) const DESCRIBED: [(&str, &str); 7] = [
@@ -27,7 +31,7 @@ pub(crate) fn describe() {
 }
 
 pub(crate) fn inserted(table: &Table, rows: u64, took: Duration) {
-    metrics::counter!("wavehouse_ingest_rows_inserted_total", "table" => table.to_string()).increment(rows);
+    metrics::counter!("wavehouse_ingest_rows_inserted_total", "table" => TABLES.get(table.as_str())).increment(rows);
     #[expect(clippy::cast_precision_loss, reason = "a batch has far fewer than 2^52 rows")]
     metrics::histogram!("wavehouse_ingest_batch_rows").record(rows as f64);
     insert("stored", took);
@@ -39,12 +43,12 @@ pub(crate) fn insert(outcome: &'static str, took: Duration) {
 }
 
 pub(crate) fn retried(table: &Table, rows: u64, reason: &'static str) {
-    metrics::counter!("wavehouse_ingest_retries_total", "table" => table.to_string(), "reason" => reason)
+    metrics::counter!("wavehouse_ingest_retries_total", "table" => TABLES.get(table.as_str()), "reason" => reason)
         .increment(rows);
 }
 
 pub(crate) fn parked(table: &Table, rows: u64, code: &str) {
-    metrics::counter!("wavehouse_ingest_dead_letters_total", "table" => table.to_string(), "code" => code.to_owned())
+    metrics::counter!("wavehouse_ingest_dead_letters_total", "table" => TABLES.get(table.as_str()), "code" => CODES.get(code))
         .increment(rows);
 }
 

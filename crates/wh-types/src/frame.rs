@@ -1,7 +1,7 @@
 //! Compressing and reading a block's body: one frame of NDJSON. Knows nothing of JSON.
 
 use crate::Encoding;
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use std::io::{self, Read, Write};
 
 /// Below this many bytes compressing costs more than it saves: the bytes are stored inside the frame.
@@ -74,6 +74,34 @@ pub fn decode(encoding: Encoding, frames: &[u8], limit: usize) -> Result<Vec<u8>
     if plain.len() > limit { Err(FrameError::TooLarge { limit }) } else { Ok(plain) }
 }
 
+/// Reads one or more concatenated frames piece by piece, for a caller that bounds and counts what comes out.
+///
+/// # Errors
+/// Only if the decoder cannot be made; broken frames show while reading.
+pub fn reader(encoding: Encoding, frames: Bytes) -> io::Result<Box<dyn Read + Send>> {
+    Ok(match encoding {
+        Encoding::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(frames.reader())?),
+        Encoding::Lz4 => Box::new(Lz4Frames(Some(lz4_flex::frame::FrameDecoder::new(frames.reader())))),
+    })
+}
+
+/// `lz4_flex` ends after one frame; the next begins where its input stands. `None` after the last.
+struct Lz4Frames(Option<lz4_flex::frame::FrameDecoder<bytes::buf::Reader<Bytes>>>);
+
+impl Read for Lz4Frames {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        while let Some(frame) = &mut self.0 {
+            let read = frame.read(out)?;
+            if read > 0 || out.is_empty() {
+                return Ok(read);
+            }
+            let rest = frame.get_ref().get_ref().clone();
+            self.0 = (!rest.is_empty()).then(|| lz4_flex::frame::FrameDecoder::new(rest.reader()));
+        }
+        Ok(0)
+    }
+}
+
 /// A zstd frame (RFC 8878, 3.1.1) of one raw block: magic, a descriptor that says "single segment, one byte of
 /// content size", that size, the block header (last, raw, size), the bytes.
 fn zstd_stored(plain: &[u8]) -> Bytes {
@@ -107,6 +135,12 @@ mod tests {
             let cut = decode(encoding, &frames[..frames.len() - 9], both.len());
             assert!(matches!(cut, Err(FrameError::Broken { .. })), "{encoding:?}");
             assert!(decode(encoding, b"not a frame", 100).is_err());
+            let mut pieces = Vec::new();
+            reader(encoding, frames.clone().into()).unwrap().read_to_end(&mut pieces).unwrap();
+            assert_eq!(pieces, both, "{encoding:?}");
+            assert!(
+                reader(encoding, frames[..frames.len() - 9].to_vec().into()).unwrap().read_to_end(&mut pieces).is_err()
+            );
             assert_eq!(decode(encoding, b"", 0).unwrap(), b"");
         }
     }
