@@ -1,9 +1,14 @@
 //! The workspace's own commands: `cargo xtask --help`.
 
 mod bench;
+mod finding;
+mod layers;
 mod quickstart;
 mod setup;
 mod tell;
+mod test;
+mod tidy;
+mod workspace;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -19,6 +24,14 @@ struct Cli {
 enum Command {
     /// Bring the real servers that tests use into target/servers/
     Setup(setup::Args),
+    /// Everything that CI runs
+    Test(test::Args),
+    /// The suite that judges every backend, on all arms or on one
+    Conformance(test::conformance::Args),
+    /// Check the direction of dependencies and the homes of vendor clients
+    Layers,
+    /// Check the rules that neither the compiler nor clippy checks
+    Tidy,
     /// From a clean clone to a running system with real data
     Quickstart(quickstart::Args),
     /// Figures, each as a ratio to a limit measured in the same run
@@ -31,6 +44,11 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Setup(args) => setup::run(&args),
+        // its last line is its verdict, so it says itself what went wrong
+        Command::Test(args) => return test::run(&args),
+        Command::Conformance(args) => return test::conformance::run(&args),
+        Command::Layers => layers::run(),
+        Command::Tidy => tidy::run(),
         Command::Quickstart(args) => quickstart::run(&args),
         Command::Bench { bench } => bench::run(&bench),
     };

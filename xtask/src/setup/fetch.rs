@@ -1,6 +1,6 @@
 //! The package tools: pip, npm, apt. Each is used as it is configured; what it prints is shown only when it fails.
 
-use crate::tell::Teller;
+use crate::{tell::Teller, workspace::shown};
 use anyhow::{Context, Result, bail, ensure};
 use std::{
     fs::{self, File},
@@ -11,7 +11,7 @@ use std::{
 
 /// Runs a command to its end in a folder, with progress on a terminal, and gives what it printed to stdout.
 pub(super) fn run(command: &mut Command, dir: &Path, teller: &mut Teller) -> Result<String> {
-    let shown = format!("{command:?}").replace('"', "");
+    let shown = shown(command);
     let log = tempfile::NamedTempFile::new()?;
     let out = tempfile::NamedTempFile::new()?;
     command.current_dir(dir).stdin(Stdio::null()).stdout(out.reopen()?).stderr(log.reopen()?);

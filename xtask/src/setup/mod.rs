@@ -38,12 +38,23 @@ pub(crate) enum Server {
     DynamoDb,
 }
 
-const ALL: [Server; 4] = [Server::Clickhouse, Server::Nats, Server::Redis, Server::DynamoDb];
+/// All servers.
+pub(crate) const ALL: [Server; 4] = [Server::Clickhouse, Server::Nats, Server::Redis, Server::DynamoDb];
 
 impl Server {
     /// Without a required one the tests cannot run.
     fn required(self) -> bool {
         matches!(self, Self::Clickhouse | Self::Nats)
+    }
+
+    /// Whether all of it is there.
+    pub(crate) fn present(self) -> Result<bool> {
+        for place in self.places() {
+            if place.present()?.is_none() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     fn places(self) -> Vec<Place> {
@@ -59,19 +70,23 @@ impl Server {
 /// Brings, or checks, and says for each server what it got or what is missing.
 pub(crate) fn run(args: &Args) -> Result<()> {
     let wanted = if args.only.is_empty() { ALL.to_vec() } else { args.only.clone() };
-    let mut teller = Teller::new();
+    let missing = bring(&wanted, args.check, &mut Teller::new())?;
+    if missing.is_empty() { Ok(()) } else { bail!("missing, and tests need them: {}", missing.join(", ")) }
+}
+
+/// Brings, or only checks, these servers; gives the names of the missing ones without which tests cannot run.
+pub(crate) fn bring(wanted: &[Server], check: bool, teller: &mut Teller) -> Result<Vec<String>> {
     let mut missing = Vec::new();
     let _lock = lock()?;
     for server in wanted {
         for place in server.places() {
-            let present = place.present()?;
-            let outcome = match present {
+            let outcome = match place.present()? {
                 Some(what) => {
                     teller.say(&format!("✓ {}: {what}", place.name));
                     Ok(())
                 }
-                None if args.check => Err(anyhow::anyhow!("not there: run `cargo xtask setup`")),
-                None => place.bring(&mut teller),
+                None if check => Err(anyhow::anyhow!("not there: run `cargo xtask setup`")),
+                None => place.bring(teller),
             };
             if let Err(error) = outcome {
                 teller.say(&format!("✗ {}: {error:#}", place.name));
@@ -81,7 +96,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             }
         }
     }
-    if missing.is_empty() { Ok(()) } else { bail!("missing, and tests need them: {}", missing.join(", ")) }
+    Ok(missing)
 }
 
 /// Brings these servers unless they are there; says nothing about those that are.

@@ -1,0 +1,112 @@
+//! Runs tests with nextest where it is installed, else with cargo's own runner, and counts what they report.
+
+use super::{
+    ledger::Outcome,
+    summary::{self, Report},
+};
+use crate::workspace;
+use anyhow::{Context, Result, ensure};
+use std::{
+    io::{BufRead, BufReader, Write, pipe},
+    process::{Command, Stdio},
+};
+
+/// A test to leave out, by a part of its name, and why.
+pub(super) type LeftOut = (&'static str, &'static str);
+
+/// Builds the tests of the workspace without running them.
+pub(super) fn build() -> Result<()> {
+    let args: &[&str] = if has_nextest() { &["nextest", "run", "--no-run"] } else { &["test", "--no-run"] };
+    let status = cargo(args).arg("--workspace").status()?;
+    ensure!(status.success(), "building the tests failed");
+    Ok(())
+}
+
+/// Runs the tests of some packages.
+pub(super) fn run(packages: &[&str], left_out: &[LeftOut]) -> Result<Outcome> {
+    let mut command;
+    let read: fn(&str) -> Report;
+    if has_nextest() {
+        command = cargo(&["nextest", "run", "--no-fail-fast", "--status-level", "all", "--color", "never"]);
+        command.args(packages);
+        if !left_out.is_empty() {
+            let names: Vec<String> = left_out.iter().map(|(test, _)| format!("test({test})")).collect();
+            command.args(["-E", &format!("not ({})", names.join(" | "))]);
+        }
+        read = summary::nextest;
+    } else {
+        command = cargo(&["test", "--no-fail-fast", "--lib", "--bins", "--tests"]);
+        command.args(packages).arg("--");
+        for (test, _) in left_out {
+            command.args(["--skip", test]);
+        }
+        read = summary::libtest;
+    }
+    count(command, read, left_out)
+}
+
+/// Runs the tests in the documentation, which nextest does not.
+pub(super) fn documentation() -> Result<Outcome> {
+    count(cargo(&["test", "--quiet", "--workspace", "--doc"]), summary::libtest, &[])
+}
+
+/// Runs any test command with cargo's own runner.
+pub(super) fn libtest(args: &[&str], env: &[(String, String)]) -> Result<Outcome> {
+    let mut command = cargo(args);
+    command.envs(env.iter().map(|(name, value)| (name, value)));
+    count(command, summary::libtest, &[])
+}
+
+fn cargo(args: &[&str]) -> Command {
+    let mut command = Command::new(workspace::cargo());
+    command.args(args);
+    command
+}
+
+fn has_nextest() -> bool {
+    cargo(&["nextest", "--version"]).output().is_ok_and(|out| out.status.success())
+}
+
+fn count(mut command: Command, read: fn(&str) -> Report, left_out: &[LeftOut]) -> Result<Outcome> {
+    command.current_dir(wh_testkit::workspace::root()?);
+    let shown = workspace::shown(&command);
+    let (output, good) = tee(&mut command).with_context(|| shown.clone())?;
+    let report = read(&output);
+    let mut outcome = Outcome { passed: report.passed, failed: report.failed, ..Outcome::default() };
+    for (name, reason) in report.skipped {
+        let ours = left_out.iter().find(|(test, _)| name.contains(test));
+        outcome.skip(&name, ours.map_or(&reason, |(_, why)| why));
+    }
+    // cargo's own runner does not name what it filters out
+    for (test, why) in left_out {
+        if !outcome.skipped.iter().any(|skip| skip.name.contains(test)) {
+            outcome.skip(test, why);
+        }
+    }
+    if outcome.failed > 0 {
+        outcome.error = Some(report.failures.join(", "));
+    } else if !good {
+        outcome.merge(Outcome::failure(format!("{shown} failed beside its tests")));
+    }
+    Ok(outcome)
+}
+
+/// Runs a command, shows what it prints and keeps it. Whether it succeeded comes with it.
+fn tee(command: &mut Command) -> Result<(String, bool)> {
+    let (reader, writer) = pipe()?;
+    command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
+    let mut child = command.spawn()?;
+    // the command holds the pipe's other end, and reading would not end before it is gone
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut all = String::new();
+    let mut reader = BufReader::new(reader);
+    let mut line = Vec::new();
+    while reader.read_until(b'\n', &mut line)? > 0 {
+        let text = String::from_utf8_lossy(&line);
+        all.push_str(&text);
+        // a closed pipe must not end the tests
+        std::io::stdout().write_all(text.as_bytes()).ok();
+        line.clear();
+    }
+    Ok((all, child.wait()?.success()))
+}
