@@ -68,7 +68,7 @@ pub enum Accept {
 
 /// Whether a column of this type takes a value of this kind, under the settings that an insert pins. `null` for a type
 /// without NULL is taken: ClickHouse stores the default, which strict callers refuse
-/// ([`Column::nullable`](crate::Column::nullable)).
+/// ([`Column::nullable`](crate::Column::nullable)); only where that default would be unreadable the answer is no.
 #[must_use]
 pub fn accepts(ty: &Type, kind: JsonKind) -> Accept {
     use Accept::{CannotTell, No, Yes};
@@ -79,12 +79,16 @@ pub fn accepts(ty: &Type, kind: JsonKind) -> Accept {
             (Type::Nullable(_), Null) => Yes,
             _ => accepts(inner, kind),
         },
-        // an enumeration without a value 0 would store one that no query can read back
-        (Type::Enum { values, .. }, Null) if !values.iter().any(|(_, number)| *number == 0) => CannotTell,
+        // ClickHouse would take it and store 0, and no query could read the column again
+        (Type::Enum { values, .. }, Null) if !values.iter().any(|(_, number)| *number == 0) => {
+            No("a name of the enumeration: null would store a value it does not have")
+        }
         (Type::Opaque(_) | Type::Nothing, _) => CannotTell,
         (_, Null) => Yes,
         (Type::String | Type::Dynamic, _) => Yes,
-        (Type::Int { .. }, _) => only(&[Bool, Integer, String], "a whole number, without fraction and exponent"),
+        (Type::Int { .. } | Type::Interval(_), _) => {
+            only(&[Bool, Integer, String], "a whole number, without fraction and exponent")
+        }
         (Type::Float { .. }, _) => only(&[Bool, Integer, Float, String], "a number"),
         (Type::Decimal { .. }, _) => only(&[Integer, Float, String], "a number"),
         (Type::Bool, _) => only(&[Bool, Integer], "true, false, 0 or 1"),
@@ -153,9 +157,10 @@ mod tests {
         assert_eq!(verdict("LowCardinality(Nullable(UUID))", JsonKind::String), Accept::Yes);
         assert!(matches!(verdict("LowCardinality(Nullable(UUID))", JsonKind::Integer), Accept::No(_)));
         assert_eq!(verdict("Nullable(Enum8('a' = 1))", JsonKind::Null), Accept::Yes);
-        assert_eq!(verdict("Enum8('a' = 1)", JsonKind::Null), Accept::CannotTell);
+        assert!(matches!(verdict("Enum8('a' = 1)", JsonKind::Null), Accept::No(_)));
+        assert_eq!(verdict("Enum8('a' = 0)", JsonKind::Null), Accept::Yes);
         assert_eq!(verdict("Variant(UUID, Array(Int8))", JsonKind::Array), Accept::Yes);
         assert!(matches!(verdict("Variant(UUID, Array(Int8))", JsonKind::Object), Accept::No(_)));
-        assert_eq!(verdict("IntervalDay", JsonKind::Object), Accept::CannotTell);
+        assert_eq!(verdict("QBit(Float32, 2)", JsonKind::Object), Accept::CannotTell);
     }
 }

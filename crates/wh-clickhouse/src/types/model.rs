@@ -61,6 +61,8 @@ pub enum Type {
     Time,
     /// `Time64(P)`.
     Time64(u8),
+    /// `IntervalSecond` and the like, by name: a whole number.
+    Interval(String),
     /// `Enum8` and `Enum16`.
     Enum {
         /// 8 or 16.
@@ -127,6 +129,7 @@ impl Type {
             | Self::DateTime64 { .. }
             | Self::Time
             | Self::Time64(_)
+            | Self::Interval(_)
             | Self::Enum { .. }
             | Self::Array(_)
             | Self::Map(..)
