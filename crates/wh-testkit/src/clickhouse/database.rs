@@ -13,12 +13,12 @@ use std::{
 use tokio::sync::Mutex;
 use wh_types::{Entropy, OsEntropy};
 
-/// A fresh database. On a server that the user named it is dropped with this value.
+/// A fresh database. On a server that is not ours to stop it is dropped with this value.
 #[derive(Debug)]
 pub struct Database {
     name: String,
     endpoint: Endpoint,
-    /// The server lives as long as a database on it; none is the user's.
+    /// Ours, which lives as long as a database on it.
     server: Option<Arc<Server>>,
 }
 
@@ -30,19 +30,15 @@ pub struct Database {
 /// # Cancel safety
 /// Safe.
 pub async fn database() -> Result<Database> {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let (endpoint, server) = match env::read(env::CLICKHOUSE_URL) {
-        Some(url) => (named(&url).await?, None),
+    match env::read(env::CLICKHOUSE_URL) {
+        Some(url) => Database::on(named(&url).await?).await,
         None => {
             let server = shared().await?;
-            (server.endpoint(), Some(server))
+            let mut database = Database::on(server.endpoint()).await?;
+            database.server = Some(server);
+            Ok(database)
         }
-    };
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    // other processes and earlier runs may have used a user's server
-    let name = format!("wh_test_{:08x}_{number}", OsEntropy.next_u64() >> 32);
-    endpoint.query(&format!("CREATE DATABASE {name}")).await?;
-    Ok(Database { endpoint: endpoint.database(&name), name, server })
+    }
 }
 
 async fn named(url: &str) -> Result<Endpoint> {
@@ -70,6 +66,22 @@ async fn shared() -> Result<Arc<Server>> {
 }
 
 impl Database {
+    /// A fresh database on a given server; it is dropped with this value.
+    ///
+    /// # Errors
+    /// The server does not answer or refuses.
+    ///
+    /// # Cancel safety
+    /// Detached: the database may stay.
+    pub async fn on(endpoint: Endpoint) -> Result<Self> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        // other processes and earlier runs may have used the same server
+        let name = format!("wh_test_{:08x}_{number}", OsEntropy.next_u64() >> 32);
+        endpoint.query(&format!("CREATE DATABASE {name}")).await?;
+        Ok(Self { endpoint: endpoint.database(&name), name, server: None })
+    }
+
     /// Its name: safe to use in SQL without quotes.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -114,5 +126,20 @@ impl Drop for Database {
         if !matches!(dropping.join(), Ok(Ok(_))) {
             say(&format!("the test's database {} stays on {}", self.name, self.endpoint.url()));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_named_server_that_does_not_answer_is_an_error_that_says_what_to_do() {
+        let port = crate::free_port().unwrap();
+        let error = named(&format!("http://127.0.0.1:{port}")).await.unwrap_err().to_string();
+        assert!(error.contains("WH_TEST_CLICKHOUSE_URL names: start it, or unset"), "{error}");
+        assert!(
+            format!("{:#}", named("host:1").await.unwrap_err()).contains("WH_TEST_CLICKHOUSE_URL: a ClickHouse URL")
+        );
     }
 }

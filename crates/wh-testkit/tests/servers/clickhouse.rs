@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 use wh_testkit::{
-    clickhouse::{Server, database},
+    clickhouse::{Database, Server, database},
     until_equal,
 };
 
@@ -92,6 +92,16 @@ async fn databases_on_a_shared_server_do_not_see_each_other() {
     assert_eq!(one.query("SELECT count() FROM e").await.unwrap(), "1");
     let error = two.query("SELECT count() FROM e").await.unwrap_err().to_string();
     assert!(error.contains("UNKNOWN_TABLE") && error.contains("SELECT count() FROM e"), "{error}");
+}
+
+#[tokio::test]
+async fn a_database_on_a_server_of_the_users_goes_with_its_value() {
+    let server = Server::start().await.unwrap();
+    let database = Database::on(server.endpoint()).await.unwrap();
+    let there = format!("SELECT count() FROM system.databases WHERE name = '{}'", database.name());
+    assert_eq!(server.query(&there).await.unwrap(), "1");
+    drop(database);
+    assert_eq!(server.query(&there).await.unwrap(), "0");
 }
 
 #[tokio::test]
