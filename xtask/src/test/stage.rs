@@ -109,7 +109,7 @@ fn doc() -> Result<Outcome> {
     Ok(Outcome::default())
 }
 
-/// Brings the servers. Without an optional one its tests are listed as skipped, see [`unit`].
+/// Brings the servers. Without an optional one its tests are listed as skipped, see `unit`.
 fn set_up(teller: &mut Teller) -> Result<Outcome> {
     let missing = setup::bring(&setup::ALL, false, teller)?;
     ensure!(missing.is_empty(), "missing, and tests need them: {}", missing.join(", "));
