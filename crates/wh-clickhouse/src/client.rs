@@ -9,7 +9,7 @@ use crate::{
     options::Target,
     request,
 };
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use http::Request;
 use hyper_util::{
     client::legacy,
@@ -17,6 +17,7 @@ use hyper_util::{
 };
 use std::{fmt, sync::Arc, time::Duration};
 use tokio::sync::Semaphore;
+use wh_types::Secret;
 
 /// What is looked at of a bad answer's body, from its end.
 const BAD_ANSWER: usize = 64 * 1024;
@@ -29,11 +30,17 @@ pub struct Client(Arc<Inner>);
 
 struct Inner {
     options: Options,
-    target: Target,
+    access: ArcSwap<Access>,
     pool_key: String,
     http: legacy::Client<Connector, Pieces>,
     slots: Arc<Semaphore>,
     known: ArcSwapOption<ServerSettings>,
+}
+
+/// What changes with the password.
+struct Access {
+    target: Target,
+    password: Option<Secret>,
 }
 
 impl Client {
@@ -50,7 +57,19 @@ impl Client {
             .pool_max_idle_per_host(options.max_connections)
             .build(connector::new(options.connect_timeout)?);
         let slots = Arc::new(Semaphore::new(options.max_connections.min(Semaphore::MAX_PERMITS)));
-        Ok(Self(Arc::new(Inner { options, target, pool_key, http, slots, known: ArcSwapOption::empty() })))
+        let access = ArcSwap::from_pointee(Access { target, password: options.password.clone() });
+        Ok(Self(Arc::new(Inner { options, access, pool_key, http, slots, known: ArcSwapOption::empty() })))
+    }
+
+    /// Uses another password from the next request on; clones too.
+    ///
+    /// # Errors
+    /// [`Kind::Invalid`]: it cannot stand in a header. The password there was is kept.
+    pub fn set_password(&self, password: Option<Secret>) -> Result<()> {
+        let options = Options { password: password.clone(), ..self.0.options.clone() };
+        let target = options.target()?;
+        self.0.access.store(Arc::new(Access { target, password }));
+        Ok(())
     }
 
     /// The database that unqualified names mean.
@@ -87,7 +106,8 @@ impl Client {
     pub async fn insert(&self, insert: Insert<'_>) -> Result<Inserted> {
         let purpose = Purpose { op: "insert", effect: true };
         let inner = &*self.0;
-        let request = request::insert(purpose, &inner.target, self.database(), self.known().as_deref(), &insert)?;
+        let access = inner.access.load_full();
+        let request = request::insert(purpose, &access.target, self.database(), self.known().as_deref(), &insert)?;
         let answer = self.send(purpose, request, inner.options.request_timeout).await?;
         let done = Inserted {
             query_id: answer.query_id().map(str::to_owned),
@@ -129,15 +149,15 @@ impl Client {
     /// Safe.
     pub async fn ping(&self) -> Result<()> {
         let purpose = Purpose { op: "ping", effect: false };
-        let request = request::ping(purpose, &self.0.target)?;
+        let request = request::ping(purpose, &self.0.access.load_full().target)?;
         let answer = self.send(purpose, request, self.0.options.request_timeout).await?;
         answer.bytes(SMALL_ANSWER).await.map(drop)
     }
 
     pub(crate) async fn ask(&self, purpose: Purpose, query: Query) -> Result<Answer> {
         let Options { database, request_timeout, compress, .. } = &self.0.options;
-        let known = self.known();
-        let request = request::query(purpose, &self.0.target, database, known.as_deref(), *compress, &query)?;
+        let (known, access) = (self.known(), self.0.access.load_full());
+        let request = request::query(purpose, &access.target, database, known.as_deref(), *compress, &query)?;
         self.send(purpose, request, query.timeout.unwrap_or(*request_timeout)).await
     }
 
@@ -161,7 +181,7 @@ impl Client {
             () = &mut deadline => return Err(late(purpose, &begun, timeout)),
         };
         let good = response.status().as_u16() == 200 && !response.headers().contains_key(EXCEPTION_CODE);
-        let answer = Answer::new(response, purpose, inner.options.password.clone(), deadline, permit)?;
+        let answer = Answer::new(response, purpose, inner.access.load().password.clone(), deadline, permit)?;
         if good { Ok(answer) } else { Err(self.refusal(purpose, answer).await) }
     }
 
@@ -171,7 +191,7 @@ impl Client {
         let status = answer.status();
         let body = answer.remains(BAD_ANSWER).await;
         match exception::in_bad_answer(named, &body) {
-            Some(found) => Error::exception(purpose, status, found.without(self.0.options.password.as_ref())),
+            Some(found) => Error::exception(purpose, status, found.without(self.0.access.load().password.as_ref())),
             // another's page may hold anything: its status has to do
             None => Error::new(Kind::Status, purpose, format!("status {status} without a ClickHouse exception"))
                 .status_was(status),
@@ -187,7 +207,7 @@ impl Client {
             return Ok(());
         }
         Err(match exception::in_bad_answer(None, &body) {
-            Some(found) => Error::exception(purpose, status, found.without(self.0.options.password.as_ref())),
+            Some(found) => Error::exception(purpose, status, found.without(self.0.access.load().password.as_ref())),
             None => Error::new(Kind::Malformed, purpose, "the answer to an insert has a body: it is not ClickHouse's")
                 .status_was(status),
         })

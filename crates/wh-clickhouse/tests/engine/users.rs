@@ -89,3 +89,15 @@ async fn the_strictest_reader_reads_and_discovers() {
     stop.give();
     tasks.wait().await;
 }
+
+#[tokio::test]
+async fn a_new_password_counts_from_the_next_request_on_and_an_impossible_one_changes_nothing() {
+    let (server, row) = (server().await, &[r#"{"id":1}"#]);
+    let ingest = client(&server, "ingest", "old-secret");
+    let clone = ingest.clone();
+    assert_eq!(insert(&clone, "t", row).await.unwrap_err().class(), Class::Denied);
+    ingest.set_password(Some("ingest".into())).unwrap();
+    insert(&clone, "t", row).await.unwrap();
+    assert!(!ingest.set_password(Some("hush\n".into())).unwrap_err().to_string().contains("hush"));
+    insert(&clone, "t", row).await.unwrap();
+}
