@@ -7,6 +7,8 @@
 #[cfg_attr(not(feature = "embedded"), allow(dead_code, unused_imports, reason = "only a log restores"))]
 mod core;
 mod dead_letter;
+#[cfg(feature = "embedded")]
+pub mod embedded;
 mod error;
 #[cfg(feature = "sim")]
 pub mod faulty;

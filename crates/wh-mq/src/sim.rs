@@ -8,7 +8,7 @@ use crate::{
     local::{Change, Finished, Local, Pending, Shared, Store, local_broker},
 };
 use std::{sync::Arc, time::Duration};
-use wh_types::{Block, Clock, Epoch};
+use wh_types::{Block, Clock, Epoch, Tenant};
 
 /// How a queue in memory is set up.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ pub struct Options {
 #[derive(Clone, Debug)]
 pub struct Broker(Local<Memory>);
 
-local_broker!(Broker);
+local_broker!(Broker, 0);
 
 impl Broker {
     /// An empty queue.
@@ -80,14 +80,22 @@ pub(crate) struct Memory;
 
 impl Store for Memory {
     type Body = Kept;
-    // what one append of the embedded queue may have
-    const MAX_BODY: usize = 8 * 1024 * 1024;
+    type Room<'a> = ();
 
-    fn submit(
-        _: &Arc<Shared<Self>>,
+    fn max_body(&self) -> usize {
+        8 * 1024 * 1024
+    }
+
+    async fn room(&self, _: usize) -> Result<(), Kind> {
+        Ok(())
+    }
+
+    fn submit<'a>(
+        _: &'a Arc<Shared<Self>>,
+        (): (),
         core: &mut Core<Kept>,
         change: Change,
-        pending: Pending<Kept>,
+        pending: Pending,
     ) -> Option<Finished<Kept>> {
         core.take_settled();
         let bodies = match change {
@@ -101,6 +109,8 @@ impl Store for Memory {
         };
         Some((pending, Ok(bodies)))
     }
+
+    fn note_dropped(&self, _: &Tenant, _: &[u64], _: u64) {}
 
     async fn blocks(&self, bodies: Vec<Kept>) -> Vec<Result<Block, Kind>> {
         let block = |body| match body {

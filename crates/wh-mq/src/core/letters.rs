@@ -100,6 +100,16 @@ impl<B: Clone> Letters<B> {
         }
     }
 
+    /// The numbers of all that are kept, in order.
+    pub(crate) fn live(&self) -> Vec<u64> {
+        self.kept.keys().copied().collect()
+    }
+
+    /// Where a letter is kept.
+    pub(crate) fn body(&self, number: u64) -> Option<B> {
+        self.kept.get(&number).map(|letter| letter.body.clone())
+    }
+
     pub(crate) fn counts(&self) -> &BTreeMap<Table, u64> {
         &self.counts
     }

@@ -21,7 +21,7 @@ pub(crate) use admit::{Admission, Ticket};
 pub(crate) use deliver::{Next, Out};
 pub(crate) use history::{Read, Reader, Shown};
 pub(crate) use recent::Known;
-pub(crate) use restore::{Restored, Snapshot};
+pub(crate) use restore::{Restored, Snapshot, TableSnapshot, TenantSnapshot};
 pub(crate) use table::TableIndex;
 pub(crate) use tick::Tick;
 
@@ -51,8 +51,8 @@ pub(crate) struct Settings {
 struct TenantState<B> {
     name: Tenant,
     allowance: Allowance,
-    /// Whether the allowance was set, rather than taken from the default.
-    explicit: bool,
+    /// Which setting of the allowance counts; 0: it is the default.
+    revision: u64,
     tables: HashMap<Table, TableIndex>,
     /// Charged: unsettled, and settled within the history window.
     bytes: u64,
@@ -135,8 +135,29 @@ impl<B: Clone> Core<B> {
         tables.into_iter().map(|at| (at, std::mem::take(&mut self.tables[at.0 as usize].settled))).collect()
     }
 
+    /// Takes back what could not be handed on.
+    pub(crate) fn return_settled(&mut self, at: TableIndex, ranges: Vec<(u64, u64)>) {
+        let table = &mut self.tables[at.0 as usize];
+        if table.settled.is_empty() {
+            self.settled.push(at);
+        }
+        table.settled.splice(0..0, ranges);
+    }
+
     pub(crate) fn has_settled(&self) -> bool {
         !self.settled.is_empty()
+    }
+
+    /// Where a block's body is now, if it is kept.
+    pub(crate) fn body(&mut self, at: TableIndex, sequence: u64) -> Option<B> {
+        let table = &mut self.tables[at.0 as usize];
+        let index = table.find(sequence)?;
+        table.entries[index].body.clone()
+    }
+
+    /// How many tables are known; their indexes are below it.
+    pub(crate) fn table_count(&self) -> usize {
+        self.tables.len()
     }
 
     /// A tenant's and a table's names.
@@ -172,7 +193,7 @@ impl<B: Clone> Core<B> {
         self.tenants.push(TenantState {
             name: name.clone(),
             allowance: self.settings.allowance,
-            explicit: false,
+            revision: 0,
             tables: HashMap::new(),
             bytes: 0,
             unsettled_rows: 0,
@@ -185,12 +206,15 @@ impl<B: Clone> Core<B> {
     }
 
     /// Sets what a tenant may keep. Blocks stay as they are; dead letters too, until the next is parked.
-    pub(crate) fn set_allowance(&mut self, tenant: &Tenant, allowance: Allowance) {
+    /// Of two settings the one with the higher revision counts.
+    pub(crate) fn set_allowance(&mut self, tenant: &Tenant, allowance: Allowance, revision: u64) {
         let at = self.tenant(tenant);
         let state = &mut self.tenants[at.0 as usize];
-        state.allowance = allowance;
-        state.explicit = true;
-        state.swept = None;
+        if revision > state.revision {
+            state.allowance = allowance;
+            state.revision = revision;
+            state.swept = None;
+        }
     }
 
     pub(crate) fn letters(&mut self, tenant: &Tenant) -> &mut Letters<B> {

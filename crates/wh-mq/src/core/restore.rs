@@ -48,17 +48,21 @@ pub(crate) struct TableSnapshot {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TenantSnapshot {
     pub(crate) tenant: Tenant,
-    /// Where one was set.
-    pub(crate) allowance: Option<Allowance>,
+    /// Where one was set, with its revision.
+    pub(crate) allowance: Option<(u64, Allowance)>,
     pub(crate) letters_dropped: u64,
+    /// The numbers of the letters that are kept.
+    pub(crate) letters: Vec<u64>,
 }
 
 impl<B: Clone> Core<B> {
     /// Takes a block back. Sequences grow from call to call; one that is there already is refused, its body given back.
-    pub(crate) fn restore(&mut self, block: Restored<B>) -> Result<(), B> {
+    pub(crate) fn restore(&mut self, block: Restored<B>, now: Tick) -> Result<(), B> {
         self.next_sequence = self.next_sequence.max(block.sequence + 1);
         let rows = block.rows;
-        self.recent.insert(block.id, Known { sequence: block.sequence, rows }, block.stored);
+        if block.stored.after(self.settings.duplicate_window) > now {
+            self.recent.insert(block.id, Known { sequence: block.sequence, rows }, block.stored);
+        }
         let table = &self.tables[block.table.0 as usize];
         let last = table.entries.back().map_or(table.floor, |entry| entry.sequence);
         if rows == 0 || block.sequence <= last {
@@ -135,12 +139,6 @@ impl<B: Clone> Core<B> {
         }
     }
 
-    /// Remembers an id whose record may be gone.
-    pub(crate) fn restore_known(&mut self, id: BlockId, known: Known, stored: Tick) {
-        self.next_sequence = self.next_sequence.max(known.sequence + 1);
-        self.recent.insert(id, known, stored);
-    }
-
     pub(crate) fn restore_next(&mut self, next: u64) {
         self.next_sequence = self.next_sequence.max(next);
     }
@@ -161,8 +159,9 @@ impl<B: Clone> Core<B> {
         });
         let tenants = self.tenants.iter().map(|tenant| TenantSnapshot {
             tenant: tenant.name.clone(),
-            allowance: tenant.explicit.then_some(tenant.allowance),
+            allowance: (tenant.revision > 0).then_some((tenant.revision, tenant.allowance)),
             letters_dropped: tenant.letters.dropped(),
+            letters: tenant.letters.live(),
         });
         Snapshot { next_sequence: self.next_sequence, tables: tables.collect(), tenants: tenants.collect() }
     }

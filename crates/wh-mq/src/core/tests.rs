@@ -195,7 +195,7 @@ fn a_snapshot_and_the_kept_blocks_give_the_same_state() {
                 rows: 1,
                 body: sequence,
             };
-            drop(after.restore(restored));
+            after.restore(restored, secs(300)).ok();
         }
     }
     for (first, last) in &table.settled {

@@ -74,13 +74,19 @@ impl<S: Store> Local<S> {
     }
 
     pub(crate) async fn set_allowance(&self, tenant: &Tenant, allowance: Allowance) -> Result<()> {
+        let room = self.0.store.room(1_024).await.map_err(|kind| Error::new("set allowance", kind))?;
         let answer = {
             let mut guard = self.open_for("set allowance")?;
             let state = &mut *guard;
             let (reply, answer) = oneshot::channel();
             let revision = state.core.draw_sequence();
             let change = Change::Allowance { tenant: tenant.clone(), allowance, revision };
-            let woken = self.0.submit(state, change, Pending::Allowance { tenant: tenant.clone(), allowance, reply });
+            let woken = self.0.submit(
+                room,
+                state,
+                change,
+                Pending::Allowance { tenant: tenant.clone(), allowance, revision, reply },
+            );
             drop(guard);
             if let Some(woken) = woken {
                 woken.wake(&self.0);
@@ -118,12 +124,12 @@ impl<S: Store> Local<S> {
 
 /// Implements the port for a struct around a [`Local`].
 macro_rules! local_broker {
-    ($broker:ty) => {
+    ($broker:ty, $local:tt) => {
         #[async_trait::async_trait]
         #[deny(clippy::missing_trait_methods)]
         impl $crate::Broker for $broker {
             async fn publish(&self, blocks: &[wh_types::Block]) -> Vec<$crate::Result<$crate::Receipt>> {
-                self.0.publish(blocks).await
+                self.$local.publish(blocks).await
             }
             async fn stored_rows(
                 &self,
@@ -132,22 +138,22 @@ macro_rules! local_broker {
                 id: wh_types::BlockId,
                 at: wh_types::Cursor,
             ) -> $crate::Result<Option<u32>> {
-                self.0.stored_rows(tenant, table, id, at).await
+                self.$local.stored_rows(tenant, table, id, at).await
             }
             fn units(&self) -> Vec<$crate::Unit> {
-                self.0.units()
+                self.$local.units()
             }
             fn unit_of(&self, tenant: &wh_types::Tenant, table: &wh_types::Table) -> $crate::Unit {
-                self.0.unit_of(tenant, table)
+                self.$local.unit_of(tenant, table)
             }
             async fn feed(&self, unit: $crate::Unit, budget: $crate::Budget) -> $crate::Result<Box<dyn $crate::Feed>> {
-                self.0.feed(unit, budget).await
+                self.$local.feed(unit, budget).await
             }
             async fn release_orphan(&self, unit: $crate::Unit) -> $crate::Result<()> {
-                self.0.release_orphan(unit).await
+                self.$local.release_orphan(unit).await
             }
             async fn unowned(&self) -> $crate::Result<std::collections::BTreeSet<$crate::Unit>> {
-                self.0.unowned().await
+                self.$local.unowned().await
             }
             async fn history(
                 &self,
@@ -155,37 +161,37 @@ macro_rules! local_broker {
                 table: &wh_types::Table,
                 from: $crate::From,
             ) -> $crate::Result<Box<dyn $crate::History>> {
-                self.0.history(tenant, table, from).await
+                self.$local.history(tenant, table, from).await
             }
             async fn dead_letter(&self, letters: &[$crate::DeadLetter]) -> Vec<$crate::Result<()>> {
-                self.0.dead_letter(letters).await
+                self.$local.dead_letter(letters).await
             }
             async fn dead_letters(
                 &self,
                 tenant: &wh_types::Tenant,
                 query: &$crate::DeadLetterQuery,
             ) -> $crate::Result<$crate::DeadLetterPage> {
-                self.0.dead_letters(tenant, query).await
+                self.$local.dead_letters(tenant, query).await
             }
             async fn purge_dead_letters(
                 &self,
                 tenant: &wh_types::Tenant,
                 ids: &[$crate::DeadLetterId],
             ) -> $crate::Result<usize> {
-                self.0.purge_dead_letters(tenant, ids).await
+                self.$local.purge_dead_letters(tenant, ids).await
             }
             async fn set_allowance(
                 &self,
                 tenant: &wh_types::Tenant,
                 allowance: $crate::Allowance,
             ) -> $crate::Result<()> {
-                self.0.set_allowance(tenant, allowance).await
+                self.$local.set_allowance(tenant, allowance).await
             }
             async fn status(&self) -> $crate::Result<$crate::BrokerStatus> {
-                self.0.status().await
+                self.$local.status().await
             }
             async fn close(&self) {
-                self.0.close().await;
+                self.$local.close().await;
             }
         }
     };

@@ -39,9 +39,15 @@ impl<S: Store> LocalFeed<S> {
     /// Reads the body of what was taken. A block that cannot be read is put aside: the rest goes on.
     async fn give(&mut self) -> Option<Delivery> {
         let body = self.taken.as_ref()?.body.clone();
-        let read = self.shared.store.blocks(vec![body]).await.pop();
-        let out = self.taken.take()?;
-        let Out { token, cursor, attempt, .. } = out;
+        let mut read = self.shared.store.blocks(vec![body]).await.pop();
+        if let Some(Err(Kind::NotFound(_))) = read {
+            let token = self.taken.as_ref()?.token;
+            let moved = self.shared.lock().core.body(token.table(), token.sequence);
+            if let Some(body) = moved {
+                read = self.shared.store.blocks(vec![body]).await.pop();
+            }
+        }
+        let Out { token, cursor, attempt, .. } = self.taken.take()?;
         match read.unwrap_or(Err(Kind::Bug("no answer for a body".into()))) {
             Ok(block) => Some(Delivery { token, cursor, attempt, block }),
             Err(kind) => {

@@ -8,7 +8,7 @@ use crate::{
 use async_trait::async_trait;
 use std::{collections::VecDeque, sync::Arc};
 use tokio::sync::Notify;
-use wh_types::{Table, Tenant};
+use wh_types::{Block, Table, Tenant};
 
 /// How many blocks are looked up under one lock.
 const STEPS: usize = 32;
@@ -35,6 +35,23 @@ impl<S: Store> LocalHistory<S> {
         Ok(Self { shared, reader, watcher, steps: Vec::new(), ready: VecDeque::new() })
     }
 
+    /// Reads again what was moved between looking up and reading.
+    async fn look_again(&self, blocks: &mut [std::result::Result<Block, Kind>]) {
+        let cursors = self.steps.iter().filter_map(|step| match step {
+            Shown::Block(cursor, _) => Some(*cursor),
+            Shown::Live | Shown::Gap(_) => None,
+        });
+        for (cursor, block) in cursors.zip(blocks) {
+            if matches!(block, Err(Kind::NotFound(_))) {
+                let body = self.shared.lock().core.body(self.reader.table, cursor.sequence);
+                if let Some(body) = body {
+                    let again = self.shared.store.blocks(vec![body]).await.pop();
+                    *block = again.unwrap_or(Err(Kind::Bug("no answer for a body".into())));
+                }
+            }
+        }
+    }
+
     /// Reads the bodies of the steps taken. One that cannot be read is a gap.
     async fn fetch(&mut self) {
         let block = |step: &Shown<S::Body>| match step {
@@ -42,7 +59,9 @@ impl<S: Store> LocalHistory<S> {
             Shown::Live | Shown::Gap(_) => None,
         };
         let bodies = self.steps.iter().filter_map(block).collect();
-        let mut blocks = self.shared.store.blocks(bodies).await.into_iter();
+        let mut blocks = self.shared.store.blocks(bodies).await;
+        self.look_again(&mut blocks).await;
+        let mut blocks = blocks.into_iter();
         for step in self.steps.drain(..) {
             self.ready.push_back(match step {
                 Shown::Live => Happening::Live,

@@ -91,20 +91,24 @@ impl<S: Store> Shared<S> {
     }
 
     /// Submits a change and, where it ends at once, finishes it under the same lock.
-    fn submit(
-        self: &Arc<Self>,
+    fn submit<'a>(
+        self: &'a Arc<Self>,
+        room: S::Room<'a>,
         state: &mut State<S::Body>,
         change: Change,
-        pending: Pending<S::Body>,
+        pending: Pending,
     ) -> Option<Woken> {
-        let (pending, outcome) = S::submit(self, &mut state.core, change, pending)?;
+        let (pending, outcome) = S::submit(self, room, &mut state.core, change, pending)?;
         Some(pending.finish(self, state, outcome))
     }
 
-    /// Finishes a submitted change. Called in the order of submission.
-    pub(crate) fn finish(self: &Arc<Self>, pending: Pending<S::Body>, outcome: Result<Vec<S::Body>, crate::Kind>) {
-        let woken = pending.finish(self, &mut self.lock(), outcome);
-        woken.wake(self);
+    /// Finishes submitted changes. Called in the order of submission.
+    pub(crate) fn finish(self: &Arc<Self>, finished: Vec<Finished<S::Body>>) {
+        let woken: Vec<Woken> = {
+            let mut state = self.lock();
+            finished.into_iter().map(|(pending, outcome)| pending.finish(self, &mut state, outcome)).collect()
+        };
+        woken.into_iter().for_each(|woken| woken.wake(self));
     }
 
     fn wake_unit(&self, shard: u32) {

@@ -1,6 +1,6 @@
 //! What waits for a change to be kept, and what the state learns at its end.
 
-use super::{Change, Shared, State, Store};
+use super::{Shared, State, Store};
 use crate::{
     Allowance, DeadLetterId, Error, Kind, Receipt, Result,
     core::{TableIndex, Ticket},
@@ -31,7 +31,7 @@ pub(crate) enum LetterSlot {
 
 /// What waits.
 #[derive(Debug)]
-pub(crate) enum Pending<B> {
+pub(crate) enum Pending {
     /// A publish.
     Blocks { slots: Vec<Slot>, reply: oneshot::Sender<Vec<Result<Receipt>>> },
     /// Parking.
@@ -39,9 +39,7 @@ pub(crate) enum Pending<B> {
     /// Purging.
     Purge { tenant: Tenant, ids: Vec<DeadLetterId>, reply: oneshot::Sender<Result<usize>> },
     /// An allowance.
-    Allowance { tenant: Tenant, allowance: Allowance, reply: oneshot::Sender<Result<()>> },
-    /// Nobody. Of the bodies only the type is meant.
-    Nobody(std::marker::PhantomData<B>),
+    Allowance { tenant: Tenant, allowance: Allowance, revision: u64, reply: oneshot::Sender<Result<()>> },
 }
 
 enum Reply {
@@ -78,13 +76,13 @@ impl Woken {
     }
 }
 
-impl<B: Clone> Pending<B> {
+impl Pending {
     /// Ends it: the state takes the bodies, or forgets what could not be kept.
-    pub(super) fn finish<S: Store<Body = B>>(
+    pub(super) fn finish<S: Store>(
         self,
         shared: &Arc<Shared<S>>,
-        state: &mut State<B>,
-        outcome: std::result::Result<Vec<B>, Kind>,
+        state: &mut State<S::Body>,
+        outcome: std::result::Result<Vec<S::Body>, Kind>,
     ) -> Woken {
         let mut woken = Woken { units: Vec::new(), watchers: Vec::new(), reply: None };
         match self {
@@ -99,20 +97,19 @@ impl<B: Clone> Pending<B> {
             Self::Purge { tenant, ids, reply } => {
                 let outcome = outcome.map_err(|kind| Error::new("purge dead letters", kind)).map(|_| {
                     let letters = state.core.letters(&tenant);
-                    let gone: Vec<B> = ids.iter().filter_map(|id| letters.purge(*id)).collect();
+                    let gone: Vec<S::Body> = ids.iter().filter_map(|id| letters.purge(*id)).collect();
                     let count = gone.len();
                     shared.store.freed(gone);
                     count
                 });
                 woken.reply = Some(Reply::Count(reply, outcome));
             }
-            Self::Allowance { tenant, allowance, reply } => {
+            Self::Allowance { tenant, allowance, revision, reply } => {
                 let outcome = outcome.map_err(|kind| Error::new("set allowance", kind)).map(|_| {
-                    state.core.set_allowance(&tenant, allowance);
+                    state.core.set_allowance(&tenant, allowance, revision);
                 });
                 woken.reply = Some(Reply::Done(reply, outcome));
             }
-            Self::Nobody(_) => {}
         }
         woken
     }
@@ -202,9 +199,7 @@ fn shed<S: Store>(shared: &Arc<Shared<S>>, state: &mut State<S::Body>, tenant: &
     tracing::warn!(%tenant, count = numbers.len(), "dead letters of tenant {tenant} dropped: their share is full");
     crate::metrics::letters_dropped(tenant, numbers.len() as u64);
     shared.store.freed(bodies);
-    let change = Change::Purge { tenant: tenant.clone(), numbers, dropped: Some(dropped) };
-    // ends without anybody waiting: what is written, if it is written at once, has nothing to finish
-    let _ = S::submit(shared, &mut state.core, change, Pending::Nobody(std::marker::PhantomData));
+    shared.store.note_dropped(tenant, &numbers, dropped);
 }
 
 impl<B> State<B> {

@@ -1,0 +1,273 @@
+//! Opening: the checkpoint and the segments' heads become the state machine again. Reads no bodies.
+
+use super::{
+    Options, Recovery,
+    cache::Cache,
+    checkpoint::Content,
+    error::open_failed,
+    record::{self, BlockMeta, LetterMeta},
+    store::{Body, Inner, Named, Parts},
+    usage::Usage,
+};
+use crate::{
+    Allowance, Result,
+    core::{Core, Restored, TableIndex, Tick},
+};
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use wh_log::{Detail, Opening, Place, Position, RecordRef};
+use wh_types::{BlockId, Epoch, Stop, Table, Tasks, Tenant, Timestamp};
+
+/// A recovered queue, not running yet.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) core: Core<Body>,
+    pub(super) parts: Parts,
+    pub(super) recovery: Recovery,
+}
+
+struct FoundBlock {
+    sequence: u64,
+    number: u64,
+    id: BlockId,
+    received: Timestamp,
+    stored: Timestamp,
+    bytes: u32,
+    rows: u32,
+    place: Place,
+}
+
+/// What the segments hold, before it is put together.
+#[derive(Default)]
+struct Heap {
+    tables: BTreeMap<u64, (Tenant, Table)>,
+    blocks: Vec<FoundBlock>,
+    settled: Vec<(u64, u64, u64)>,
+    letters: BTreeMap<u64, (LetterMeta, Place)>,
+    purged: HashSet<u64>,
+    dropped: HashMap<Tenant, u64>,
+    allowances: HashMap<Tenant, (u64, Allowance)>,
+    next: u64,
+    unreadable: u64,
+}
+
+impl Heap {
+    fn record(&mut self, record: RecordRef<'_>) {
+        if self.take(record).is_none() {
+            self.unreadable += 1;
+            tracing::error!(place = %record.place, "a record at {} is none of ours", record.place);
+        }
+    }
+
+    fn take(&mut self, record: RecordRef<'_>) -> Option<()> {
+        let RecordRef { place, head, meta, .. } = record;
+        match head.kind {
+            record::TABLE => {
+                self.tables.insert(head.stream, record::decode_table(meta)?);
+            }
+            record::BLOCK => {
+                let BlockMeta { id, received, rows, .. } = BlockMeta::decode(meta)?;
+                let (sequence, number, stored, bytes) = (head.sequence, head.stream, head.time, head.body_len);
+                self.blocks.push(FoundBlock { sequence, number, id, received, stored, bytes, rows, place });
+            }
+            record::SETTLED => {
+                let ranges = record::decode_settled(meta);
+                self.settled.extend(ranges.map(|(first, last)| (head.stream, first, last)));
+            }
+            record::LETTER => {
+                self.next = self.next.max(head.sequence + 1);
+                self.letters.insert(head.sequence, (LetterMeta::decode(meta)?, place));
+            }
+            record::PURGE => {
+                let (tenant, dropped, numbers) = record::decode_purge(meta)?;
+                self.purged.extend(numbers);
+                let known = self.dropped.entry(tenant).or_default();
+                *known = dropped.max(*known);
+            }
+            record::ALLOWANCE => {
+                self.next = self.next.max(head.sequence + 1);
+                let (tenant, allowance) = record::decode_allowance(&mut super::codec::Reader(meta))?;
+                self.allow(tenant, head.sequence, allowance);
+            }
+            record::SEAL => self.next = self.next.max(head.sequence + 1),
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn allow(&mut self, tenant: Tenant, revision: u64, allowance: Allowance) {
+        let known = self.allowances.entry(tenant).or_insert((revision, allowance));
+        if revision > known.0 {
+            *known = (revision, allowance);
+        }
+    }
+}
+
+/// Opens the log and builds the state. Blocking.
+pub(super) fn recover(options: &Options) -> Result<Found> {
+    let opening = Opening::begin(options.log()).map_err(open_failed)?;
+    if let Some(error) = opening.checkpoint_lost() {
+        tracing::error!(%error, "the queue's checkpoint is damaged: settled blocks may be delivered again");
+    }
+    let checkpoint = opening.checkpoint().cloned();
+    let content = checkpoint.as_ref().and_then(|checkpoint| Content::decode(&checkpoint.content));
+    if checkpoint.is_some() && content.is_none() {
+        tracing::error!("the queue's checkpoint cannot be read: settled blocks may be delivered again");
+    }
+    let content = content.unwrap_or_default();
+    let stands = checkpoint.map_or(Position::START, |checkpoint| checkpoint.position);
+    #[expect(clippy::cast_possible_truncation, reason = "any 32 of the id's random bits do")]
+    let epoch = Epoch(opening.id() as u32);
+    let mut heap = Heap { next: content.snapshot.next_sequence, ..Heap::default() };
+    let (log, recovered) =
+        opening.replay(Position::START, Detail::Heads, |record| heap.record(record)).map_err(open_failed)?;
+    let mut core = Core::new(options.settings(), epoch);
+    let wall = options.clock.wall();
+    let mut inner = Inner {
+        tables: Vec::new(),
+        names: HashMap::new(),
+        next_number: 1,
+        usage: Usage::default(),
+        cache: Cache::new(options.cache_bytes),
+        jobs: None,
+    };
+    let numbers = restore_tables(&mut core, &mut inner, &content, &heap);
+    restore_blocks(&mut core, &mut inner, &content, &mut heap, &numbers, wall);
+    let dead_letters = restore_letters(&mut core, &mut inner, &content, heap.letters, &heap.purged, stands);
+    for (tenant, dropped) in heap.dropped {
+        core.letters(&tenant).restore_dropped(dropped);
+    }
+    for tenant in &content.snapshot.tenants {
+        core.letters(&tenant.tenant).restore_dropped(tenant.letters_dropped);
+        if let Some((revision, allowance)) = tenant.allowance {
+            core.set_allowance(&tenant.tenant, allowance, revision);
+        }
+    }
+    for (tenant, (revision, allowance)) in heap.allowances {
+        core.set_allowance(&tenant, allowance, revision);
+    }
+    core.restore_next(heap.next);
+    core.restored();
+    let recovery = Recovery {
+        blocks: core.status().values().map(|tenant| tenant.unsettled_blocks).sum(),
+        dead_letters,
+        took: std::time::Duration::ZERO,
+        damage_count: recovered.damage_count + heap.unreadable,
+        damages: recovered.damages,
+        torn: recovered.torn,
+    };
+    let max_body = (log.max_append_bytes() as usize / 4).min(8 * 1024 * 1024);
+    let parts = Parts {
+        log,
+        inner: Mutex::new(inner),
+        max_body,
+        duplicate_window: options.duplicate_window,
+        tasks: Tasks::new(),
+        stop: Stop::new(),
+    };
+    Ok(Found { core, parts, recovery })
+}
+
+/// Every table that has a number, by it.
+fn restore_tables(
+    core: &mut Core<Body>,
+    inner: &mut Inner,
+    content: &Content,
+    heap: &Heap,
+) -> HashMap<u64, TableIndex> {
+    let mut tables = heap.tables.clone();
+    for (number, table) in content.numbers.iter().zip(&content.snapshot.tables) {
+        tables.insert(*number, (table.tenant.clone(), table.table.clone()));
+    }
+    // a block whose table's name is lost to damage must not give its number to another table
+    let highest = heap.blocks.iter().map(|block| block.number).chain(tables.keys().copied()).max();
+    inner.next_number = highest.unwrap_or(0) + 1;
+    let mut numbers = HashMap::new();
+    for (number, (tenant, table)) in tables {
+        let at = core.table(&tenant, &table);
+        inner.names.insert(number, (tenant, table));
+        // should one table have two numbers after damage, the first is used from now on and both are read
+        if inner.tables.len() == at.0 as usize {
+            inner.tables.push(Named { number, durable: true });
+        }
+        numbers.insert(number, at);
+    }
+    numbers
+}
+
+fn restore_blocks(
+    core: &mut Core<Body>,
+    inner: &mut Inner,
+    content: &Content,
+    heap: &mut Heap,
+    numbers: &HashMap<u64, TableIndex>,
+    wall: Timestamp,
+) {
+    let mut removed: Vec<(u64, TableIndex, Timestamp)> = Vec::new();
+    for (number, table) in content.numbers.iter().zip(&content.snapshot.tables) {
+        let Some(at) = numbers.get(number) else { continue };
+        core.restore_floor(*at, table.floor.0, table.floor.1);
+        removed.extend(table.removed.iter().map(|(sequence, received)| (*sequence, *at, *received)));
+    }
+    removed.sort_unstable_by_key(|(sequence, ..)| *sequence);
+    let mut removed = removed.into_iter().peekable();
+    heap.blocks.sort_by_key(|block| block.sequence);
+    for block in std::mem::take(&mut heap.blocks) {
+        while let Some((sequence, at, received)) = removed.next_if(|(sequence, ..)| *sequence < block.sequence) {
+            core.restore_removed(at, sequence, received);
+        }
+        inner.usage.note(block.place, block.stored);
+        let Some(table) = numbers.get(&block.number).copied() else {
+            tracing::error!(place = %block.place, "the table of the block at {} is not known", block.place);
+            continue;
+        };
+        let age = wall.since(block.stored);
+        let FoundBlock { sequence, id, received, bytes, rows, place, .. } = block;
+        let restored =
+            Restored { table, sequence, id, received, stored: Tick(0).before(age), bytes, rows, body: place };
+        if core.restore(restored, Tick(0)).is_ok() {
+            inner.usage.add(place);
+        }
+    }
+    for (sequence, at, received) in removed {
+        core.restore_removed(at, sequence, received);
+    }
+    for (number, table) in content.numbers.iter().zip(&content.snapshot.tables) {
+        for (first, last) in &table.settled {
+            if let Some(at) = numbers.get(number) {
+                core.restore_settled(*at, *first, *last);
+            }
+        }
+    }
+    for (number, first, last) in std::mem::take(&mut heap.settled) {
+        if let Some(at) = numbers.get(&number) {
+            core.restore_settled(*at, first, last);
+        }
+    }
+}
+
+/// A letter from before the checkpoint is kept if the checkpoint says so, a later one if nothing says it is gone.
+fn restore_letters(
+    core: &mut Core<Body>,
+    inner: &mut Inner,
+    content: &Content,
+    letters: BTreeMap<u64, (LetterMeta, Place)>,
+    purged: &HashSet<u64>,
+    stands: Position,
+) -> u64 {
+    let live: HashSet<u64> =
+        content.snapshot.tenants.iter().flat_map(|tenant| tenant.letters.iter().copied()).collect();
+    let mut kept = 0;
+    for (number, (meta, place)) in letters {
+        let known = place.position() >= stands || live.contains(&number);
+        if !known || purged.contains(&number) {
+            continue;
+        }
+        let parked = core.letters(&meta.tenant).park(number, meta.id, &meta.table, meta.charge, place);
+        if parked.is_ok() {
+            inner.usage.add(place);
+            kept += 1;
+        }
+    }
+    kept
+}
