@@ -1,9 +1,12 @@
 //! `cargo xtask conformance`: the suite that judges every backend of a port, on all arms or on one, here or against a
 //! server that the user names.
 
-use super::{ledger::Ledger, runner};
-use crate::tell::{self, Teller};
-use std::{process::ExitCode, time::Duration};
+use super::{
+    ledger::{Ledger, Outcome},
+    runner,
+};
+use crate::tell::Teller;
+use std::{process::ExitCode, time::Instant};
 
 /// Which arms.
 #[derive(Debug, clap::Args)]
@@ -19,20 +22,17 @@ pub(crate) struct Args {
 }
 
 /// Runs them and says how it ended.
+#[expect(clippy::disallowed_methods, reason = "a tool measures with the machine's clock")]
 pub(crate) fn run(args: &Args) -> ExitCode {
     let (filter, env) = choose(args);
     let mut command = vec!["test", "--package", "conformance", "--tests", "--no-fail-fast", "--"];
     command.extend(filter.as_deref());
-    let outcome = match runner::libtest(&command, &env) {
-        Ok(outcome) => outcome,
-        Err(error) => {
-            tell::complain(&error);
-            return ExitCode::FAILURE;
-        }
-    };
+    let began = Instant::now();
+    let outcome = runner::libtest(&command, &env).unwrap_or_else(|error| Outcome::failure(format!("{error:#}")));
     let mut ledger = Ledger::default();
-    ledger.add("conformance".into(), true, Duration::ZERO, outcome);
+    ledger.add("conformance".into(), true, began.elapsed(), outcome);
     let mut teller = Teller::new();
+    teller.say(&format!("\n{}", ledger.table()));
     teller.say(&ledger.line());
     if ledger.good() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -2,10 +2,10 @@
 
 use anyhow::Result;
 use serde::Serialize;
-use std::{fmt::Write, time::Duration};
+use std::{collections::BTreeSet, fmt::Write, time::Duration};
 
 /// Something that did not run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(super) struct Skip {
     pub(super) name: String,
     pub(super) reason: String,
@@ -86,10 +86,10 @@ impl Ledger {
             // writing to a String cannot fail
             writeln!(out, "{}", format!("{mark} {stage:<18} {seconds:>7.1} s  {counts}").trim_end()).ok();
         }
-        for entry in &self.stages {
-            for Skip { name, reason } in &entry.outcome.skipped {
-                writeln!(out, "skipped: {name}: {reason}").ok();
-            }
+        // a stage that ran several times skips the same each time
+        let skips: BTreeSet<_> = self.stages.iter().flat_map(|entry| &entry.outcome.skipped).collect();
+        for Skip { name, reason } in skips {
+            writeln!(out, "skipped: {name}: {reason}").ok();
         }
         for entry in &self.stages {
             if let Some(error) = &entry.outcome.error {
