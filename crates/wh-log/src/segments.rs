@@ -191,7 +191,7 @@ impl Segments {
     /// Gives a segment another name. Durable with the next sync of the folder.
     pub(crate) fn rename(&self, segment: &Segment, to: Name) -> Result<()> {
         let mut handle = segment.handle.lock();
-        let Some(from) = handle.name else { return Ok(()) };
+        let Some(from) = handle.name.filter(|&from| from != to) else { return Ok(()) };
         let (from, path) = (from.path(&self.options.dir), to.path(&self.options.dir));
         self.options.disk.rename(&from, &path).map_err(|e| Error::path(Kind::Io, "rename", &from, e))?;
         handle.name = Some(to);

@@ -34,14 +34,12 @@ impl Stats {
                 self.bytes += u64::from(batch.len());
                 self.full = false;
             }
-            Err(error) => match error.kind() {
-                Kind::NoSpace => {
-                    self.no_space += 1;
-                    self.full = true;
-                }
-                Kind::Sync => self.sync_failed += 1,
-                _ => self.write_failed += 1,
-            },
+            Err(error) if error.kind() == Kind::NoSpace => {
+                self.no_space += 1;
+                self.full = true;
+            }
+            Err(error) if error.kind() == Kind::Sync => self.sync_failed += 1,
+            Err(_) => self.write_failed += 1,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The log as a whole, on real files.
 
+mod model;
+
 use crate::{Detail, Kind, Log, Opening, Options, Place, Position, Record};
 use std::path::Path;
 use wh_types::{Class, Timestamp};

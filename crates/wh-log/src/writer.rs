@@ -42,9 +42,11 @@ pub(crate) struct Writer {
 impl Writer {
     /// Where the next group will be, or later.
     pub(crate) fn position(&self) -> Position {
-        match &self.active {
-            Some(active) => Position { segment: active.segment.number, offset: active.end },
-            None => Position { segment: self.next_segment, offset: FIRST },
+        match (&self.active, &self.unnamed) {
+            (Some(active), _) => Position { segment: active.segment.number, offset: active.end },
+            // a group that failed may stand behind its end, and be shown after a crash
+            (None, Some(segment)) => Position { segment: segment.number, offset: segment.end() },
+            (None, None) => Position { segment: self.next_segment, offset: FIRST },
         }
     }
 
@@ -106,7 +108,6 @@ impl Writer {
                 FIRST => self.segments.retire(&[segment.number])?,
                 end => self.segments.rename(segment, Name::Sealed(segment.number, end))?,
             }
-            self.unnamed = None;
         }
         let number = self.next_segment;
         self.next_segment += 1;
@@ -116,6 +117,7 @@ impl Writer {
             self.segments.discard(&segment);
             return Err(error);
         }
+        self.unnamed = None;
         self.active =
             Some(Active { segment, file, end: FIRST, next_group: 1, summary: Summary::default(), marked: true });
         Ok(())
