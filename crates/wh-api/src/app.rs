@@ -1,0 +1,116 @@
+//! What every handler shares.
+
+use crate::{
+    ApiOptions, Check, OperatorKey, Tenants, Version,
+    budget::Budget,
+    ingest::{PublishOptions, Publishing},
+    metrics::Meters,
+    served::Served,
+    stream::Hub,
+};
+use std::{fmt, sync::Arc};
+use tokio::sync::Semaphore;
+use wh_mq::Broker;
+use wh_types::{Clock, Entropy, Stop, Tasks};
+
+/// Renders the process's metrics.
+pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
+
+/// Everything an [`Api`](crate::Api) is put together from.
+pub struct Parts {
+    /// Where rows go and live events come from.
+    pub broker: Arc<dyn Broker>,
+    /// Whom it serves.
+    pub tenants: Tenants,
+    /// What opens `/v1/ops`.
+    pub operator_key: OperatorKey,
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Chance.
+    pub entropy: Arc<dyn Entropy>,
+    /// Ends streams at once; requests in flight still get their answers.
+    pub stop: Stop,
+    /// This process's name in the chain of its blocks. Different for every start of a process.
+    pub process: Arc<str>,
+    /// What `/version` says.
+    pub version: Version,
+    /// What else decides whether the process is ready.
+    pub checks: Vec<Check>,
+    /// The path of the metrics and what renders them; without it there is no such path.
+    pub metrics: Option<(String, RenderMetrics)>,
+}
+
+impl fmt::Debug for Parts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { broker, tenants, process, version, .. } = self;
+        f.debug_struct("Parts")
+            .field("broker", broker)
+            .field("tenants", tenants)
+            .field("process", process)
+            .field("version", version)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The state of one API.
+pub(crate) struct App {
+    pub(crate) options: ApiOptions,
+    pub(crate) served: Served,
+    pub(crate) key: OperatorKey,
+    pub(crate) budget: Budget,
+    /// The same for answers of ClickHouse.
+    pub(crate) answers: Budget,
+    pub(crate) publishing: Arc<Publishing>,
+    pub(crate) meters: Arc<Meters>,
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) streams: Arc<Semaphore>,
+    pub(crate) version: Version,
+    pub(crate) checks: Vec<Check>,
+    pub(crate) metrics: Option<(String, RenderMetrics)>,
+}
+
+impl App {
+    pub(crate) fn new(parts: Parts, options: ApiOptions) -> Self {
+        let (meters, tasks) = (Arc::new(Meters::new()), Tasks::new());
+        let publish = PublishOptions {
+            encoding: options.encoding,
+            publish_timeout: options.publish_timeout,
+            table_bytes: options.table_bytes,
+            idle: options.idle,
+            probe_for: options.probe_for,
+        };
+        let hub = Hub::new(
+            Arc::clone(&parts.broker),
+            Arc::clone(&parts.entropy),
+            Arc::clone(&meters),
+            tasks.clone(),
+            parts.stop.clone(),
+            options.stream_bytes,
+        );
+        let publishing = Publishing {
+            broker: parts.broker,
+            clock: parts.clock,
+            entropy: parts.entropy,
+            tasks,
+            stop: parts.stop,
+            process: parts.process,
+            options: publish,
+            meters: Arc::clone(&meters),
+            probes: Publishing::probes(),
+        };
+        Self {
+            served: Served::new(parts.tenants),
+            key: parts.operator_key,
+            budget: Budget::new(options.held_bytes, options.held_patience),
+            answers: Budget::new(options.answers_held_bytes, options.held_patience),
+            publishing: Arc::new(publishing),
+            meters,
+            hub: Arc::new(hub),
+            streams: Arc::new(Semaphore::new(options.max_streams)),
+            version: parts.version,
+            checks: parts.checks,
+            metrics: parts.metrics,
+            options,
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! A request's body, whole and decoded: under its cap, its share of the budget and its time.
+
+use crate::{
+    budget::{Budget, Held},
+    codes,
+    error::{ApiError, shown},
+};
+use axum::body::Body;
+use bytes::{Buf, Bytes, BytesMut};
+use http::{HeaderMap, header};
+use http_body_util::BodyExt;
+use std::{
+    io::{self, Read},
+    time::Duration,
+};
+use wh_types::{Encoding, frame};
+
+/// First share of a body whose length is not told, and the size of one decoding step.
+const STEP: usize = 128 << 10;
+
+/// How much of a body is taken, and for how long.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// Decoded bytes.
+    pub(crate) cap: usize,
+    /// From the first wait to the last byte.
+    pub(crate) time: Duration,
+    /// Bytes of budget for each byte of body: 2 where its rows are gathered besides.
+    pub(crate) share: usize,
+}
+
+/// A body, and its share of the budget.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    pub(crate) bytes: Bytes,
+    pub(crate) held: Held,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Coding {
+    Identity,
+    Gzip,
+    Frames(Encoding),
+}
+
+/// Reads and decodes a body.
+pub(crate) async fn take(headers: &HeaderMap, body: Body, bounds: Bounds, budget: &Budget) -> Result<Taken, ApiError> {
+    let coding = coding(headers)?;
+    let told = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
+    if told.is_some_and(|length| length > bounds.cap) {
+        return Err(too_large(bounds.cap));
+    }
+    // A declared length costs its sender nothing: the share grows with what arrives.
+    let held = budget.take(told.unwrap_or(STEP).min(STEP) * bounds.share).await?;
+    let mut taken = match tokio::time::timeout(bounds.time, collect(body, told, bounds, held)).await {
+        Ok(taken) => taken?,
+        Err(_) => return Err(ApiError::new(&codes::BODY_TIMEOUT, "the body did not arrive in time")),
+    };
+    let decoder: Box<dyn Read + Send> = match coding {
+        Coding::Identity => return Ok(taken),
+        Coding::Gzip => Box::new(flate2::read::MultiGzDecoder::new(taken.bytes.clone().reader())),
+        Coding::Frames(encoding) => frame::reader(encoding, taken.bytes.clone()).map_err(|e| broken(coding, &e))?,
+    };
+    taken.bytes = decode(decoder, coding, taken.bytes.len(), bounds, &mut taken.held).await?;
+    Ok(taken)
+}
+
+async fn collect(mut body: Body, told: Option<usize>, bounds: Bounds, mut held: Held) -> Result<Taken, ApiError> {
+    let mut first = Bytes::new();
+    let mut more = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| {
+            ApiError::new(&codes::BODY_BROKEN, format!("the body could not be read to its end: {error}"))
+        })?;
+        let Ok(data) = frame.into_data() else { continue };
+        let so_far = first.len() + more.len() + data.len();
+        if so_far > bounds.cap {
+            return Err(too_large(bounds.cap));
+        }
+        held.grow_to(so_far.next_power_of_two().min(bounds.cap) * bounds.share).await?;
+        if first.is_empty() && more.is_empty() {
+            first = data;
+            continue;
+        }
+        if more.is_empty() {
+            more.reserve(told.unwrap_or(0).clamp(so_far, so_far + 8 * STEP));
+            more.extend_from_slice(&std::mem::take(&mut first));
+        }
+        more.extend_from_slice(&data);
+    }
+    Ok(Taken { bytes: if more.is_empty() { first } else { more.freeze() }, held })
+}
+
+/// Decodes in steps, so that other tasks run in between.
+async fn decode(
+    mut decoder: Box<dyn Read + Send>,
+    coding: Coding,
+    encoded: usize,
+    bounds: Bounds,
+    held: &mut Held,
+) -> Result<Bytes, ApiError> {
+    let mut out = Vec::new();
+    loop {
+        let before = out.len();
+        held.grow_to(encoded + (before + STEP).next_power_of_two().min(bounds.cap + 1) * bounds.share).await?;
+        // one byte more than allowed tells "exactly the cap" from "more"
+        let most = STEP.min(bounds.cap + 1 - before);
+        decoder.by_ref().take(most as u64).read_to_end(&mut out).map_err(|error| broken(coding, &error))?;
+        if out.len() > bounds.cap {
+            return Err(too_large(bounds.cap));
+        }
+        if out.len() - before < most {
+            return Ok(out.into());
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+fn coding(headers: &HeaderMap) -> Result<Coding, ApiError> {
+    let mut values = headers.get_all(header::CONTENT_ENCODING).iter();
+    let Some(value) = values.next() else { return Ok(Coding::Identity) };
+    let coding = match value.as_bytes().trim_ascii().to_ascii_lowercase().as_slice() {
+        b"" | b"identity" => Some(Coding::Identity),
+        b"gzip" | b"x-gzip" => Some(Coding::Gzip),
+        b"zstd" => Some(Coding::Frames(Encoding::Zstd)),
+        b"lz4" => Some(Coding::Frames(Encoding::Lz4)),
+        _ => None,
+    };
+    match (coding, values.next()) {
+        (Some(coding), None) => Ok(coding),
+        (None, _) | (_, Some(_)) => {
+            let given = shown(value.as_bytes());
+            let text =
+                format!("Content-Encoding {given} is not supported; accepted is one of gzip, zstd, lz4, identity");
+            Err(ApiError::new(&codes::CONTENT_ENCODING, text))
+        }
+    }
+}
+
+fn too_large(cap: usize) -> ApiError {
+    ApiError::new(&codes::BODY_TOO_LARGE, format!("request body exceeded {cap} bytes"))
+}
+
+fn broken(coding: Coding, error: &io::Error) -> ApiError {
+    let name = match coding {
+        Coding::Identity => "identity",
+        Coding::Gzip => "gzip",
+        Coding::Frames(encoding) => encoding.name(),
+    };
+    ApiError::new(&codes::BODY_ENCODING, format!("the body is not valid {name}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+    use std::io::Write;
+
+    const BOUNDS: Bounds = Bounds { cap: 1 << 20, time: Duration::from_secs(1), share: 2 };
+
+    fn budget() -> Budget {
+        Budget::new(16 << 20, Duration::from_millis(10))
+    }
+
+    async fn taken(coding: Option<&str>, body: impl Into<Body>) -> Result<Bytes, ApiError> {
+        let mut headers = HeaderMap::new();
+        if let Some(coding) = coding {
+            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_str(coding).unwrap());
+        }
+        let budget = budget();
+        let taken = take(&headers, body.into(), BOUNDS, &budget).await?;
+        let bytes = taken.bytes.clone();
+        assert!(budget.held() >= bytes.len(), "the budget counts {} of {}", budget.held(), bytes.len());
+        drop(taken);
+        assert_eq!(budget.held(), 0);
+        Ok(bytes)
+    }
+
+    fn gzip(plain: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(plain).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[tokio::test]
+    async fn every_coding_is_decoded_up_to_the_cap_and_not_beyond() {
+        let (fits, over) = (vec![b'a'; 1 << 20], vec![b'a'; (1 << 20) + 1]);
+        let zstd = |plain: &[u8]| frame::encode(Encoding::Zstd, plain).unwrap().to_vec();
+        let lz4 = |plain: &[u8]| frame::encode(Encoding::Lz4, plain).unwrap().to_vec();
+        for (coding, encode) in [("gzip", &gzip as &dyn Fn(&[u8]) -> Vec<u8>), ("zstd", &zstd), ("LZ4", &lz4)] {
+            assert_eq!(taken(Some(coding), encode(&fits)).await.unwrap(), fits, "{coding}");
+            assert_eq!(
+                taken(Some(coding), encode(&over)).await.unwrap_err().code(),
+                &codes::BODY_TOO_LARGE,
+                "{coding}"
+            );
+            let whole = encode(&fits);
+            let cut = whole[..whole.len() / 2].to_vec();
+            assert_eq!(taken(Some(coding), cut).await.unwrap_err().code(), &codes::BODY_ENCODING, "{coding}");
+            assert_eq!(taken(Some(coding), "plain").await.unwrap_err().code(), &codes::BODY_ENCODING, "{coding}");
+        }
+        assert_eq!(taken(None, fits.clone()).await.unwrap(), fits);
+        assert_eq!(taken(None, over).await.unwrap_err().code(), &codes::BODY_TOO_LARGE);
+        for coding in ["br", "gzip, gzip", "deflate"] {
+            assert_eq!(taken(Some(coding), "x").await.unwrap_err().code(), &codes::CONTENT_ENCODING, "{coding}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn pieces_are_put_together_and_a_slow_or_broken_body_is_told_apart() {
+        let piece = |text: &'static str| Ok::<_, io::Error>(Bytes::from_static(text.as_bytes()));
+        let pieces = futures::stream::iter([piece("ab"), piece(""), piece("cd")]);
+        assert_eq!(taken(None, Body::from_stream(pieces)).await.unwrap(), "abcd");
+        let broken = futures::stream::iter([piece("ab"), Err(io::Error::other("cut"))]);
+        assert_eq!(taken(None, Body::from_stream(broken)).await.unwrap_err().code(), &codes::BODY_BROKEN);
+        let silent = futures::stream::pending::<Result<Bytes, io::Error>>();
+        assert_eq!(taken(None, Body::from_stream(silent)).await.unwrap_err().code(), &codes::BODY_TIMEOUT);
+    }
+}

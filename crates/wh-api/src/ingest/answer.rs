@@ -1,0 +1,197 @@
+//! What a sender is told: one outcome for each record, and the status that follows from them (decision D22). Pure.
+
+use super::{
+    coalesce::{Failure, Outcome},
+    records::{MAX_RESULTS, Records},
+};
+use crate::{
+    codes::{self, Code},
+    error::ApiError,
+};
+use axum::{
+    body::Body,
+    response::{IntoResponse, Response},
+};
+use http::{HeaderValue, StatusCode, header};
+use serde::Serialize;
+use std::time::Duration;
+
+/// The body of an answer, and the head of an error's.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Summary {
+    total: u32,
+    accepted: u32,
+    duplicates: u32,
+    rejected: u32,
+    results: Vec<Entry>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    results_truncated: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct Entry {
+    index: u32,
+    status: Status,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    column: Option<Box<str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<Box<str>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Status {
+    Accepted,
+    Rejected,
+    InFlight,
+    NotAttempted,
+}
+
+impl Entry {
+    fn failed(index: u32, status: Status, failure: &Failure) -> Self {
+        let reason = Some((*failure.reason).into());
+        Self { index, status, code: Some(failure.code.name), column: None, reason }
+    }
+}
+
+/// Which records `results` lists.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Listing {
+    /// Those not accepted.
+    #[default]
+    Failed,
+    /// All.
+    All,
+}
+
+/// Puts together what became of every record. `outcomes`: of the accepted rows, in order, by consecutive rows.
+pub(crate) fn conclude(records: &Records, outcomes: &[(u32, Outcome)], listing: Listing) -> Response {
+    if listing == Listing::Failed
+        && records.refusals.is_empty()
+        && outcomes.iter().all(|(_, outcome)| matches!(outcome, Outcome::Stored))
+    {
+        return all_accepted(records.total);
+    }
+    let mut tally = Tally::default();
+    let mut refusals = records.refusals.iter().peekable();
+    let mut fates = outcomes.iter().flat_map(|(rows, outcome)| std::iter::repeat_n(outcome, *rows as usize));
+    let mut rows = records.indexes().zip(&mut fates).peekable();
+    loop {
+        let refusal_first = match (refusals.peek(), rows.peek()) {
+            (Some((refused, _)), Some((row, _))) => refused < row,
+            (Some(_), None) => true,
+            (None, Some(_)) => false,
+            (None, None) => break,
+        };
+        if refusal_first {
+            let Some((index, refusal)) = refusals.next() else { break };
+            tally.list(|| Entry {
+                index: *index,
+                status: Status::Rejected,
+                code: Some(refusal.code.name),
+                column: refusal.column.clone(),
+                reason: Some(refusal.reason.clone()),
+            });
+        } else if let Some((index, outcome)) = rows.next() {
+            tally.row(index, outcome, listing);
+        }
+    }
+    tally.answer(records)
+}
+
+#[derive(Default)]
+struct Tally {
+    accepted: u32,
+    /// Rows that the queue refused for what they are.
+    unfit: u32,
+    unfit_code: Option<&'static Code>,
+    /// The most doubtful failure of rows that may be sent again.
+    failure: Option<Failure>,
+    retry_after: Duration,
+    results: Vec<Entry>,
+    truncated: bool,
+}
+
+impl Tally {
+    fn list(&mut self, entry: impl FnOnce() -> Entry) {
+        if self.results.len() < MAX_RESULTS {
+            self.results.push(entry());
+        } else {
+            self.truncated = true;
+        }
+    }
+
+    fn row(&mut self, index: u32, outcome: &Outcome, listing: Listing) {
+        let (status, failure) = match outcome {
+            Outcome::Stored => {
+                self.accepted += 1;
+                if listing == Listing::All {
+                    let status = Status::Accepted;
+                    self.list(|| Entry { index, status, code: None, column: None, reason: None });
+                }
+                return;
+            }
+            Outcome::Unknown(failure) => (Status::InFlight, failure),
+            Outcome::Refused(failure) if failure.rejects() => (Status::Rejected, failure),
+            Outcome::Refused(failure) => (Status::NotAttempted, failure),
+        };
+        self.list(|| Entry::failed(index, status, failure));
+        if status == Status::Rejected {
+            self.unfit += 1;
+            self.unfit_code = Some(failure.code);
+            return;
+        }
+        let seconds = failure.code.retry_after.unwrap_or(30).into();
+        self.retry_after = self.retry_after.max(failure.class.retry_after().unwrap_or(Duration::from_secs(seconds)));
+        if self.failure.is_none() || status == Status::InFlight {
+            self.failure = Some(failure.clone());
+        }
+    }
+
+    fn answer(self, records: &Records) -> Response {
+        let rejected = records.rejected() + self.unfit;
+        let summary = Summary {
+            total: records.total,
+            accepted: self.accepted,
+            duplicates: 0,
+            rejected,
+            results_truncated: self.truncated || records.rejected() as usize > records.refusals.len(),
+            results: self.results,
+        };
+        if let Some(failure) = self.failure {
+            let text = format!("not every record was stored: {}", failure.reason);
+            let error = ApiError::new(failure.code, text).with_status(503).with_retry_after(self.retry_after);
+            return error.with_summary(summary).into_response();
+        }
+        if rejected == 0 || summary.accepted > 0 {
+            let status = if rejected == 0 { StatusCode::OK } else { StatusCode::MULTI_STATUS };
+            return json(status, serde_json::to_vec(&summary).unwrap_or_default());
+        }
+        let refused = records.refusals.first().map(|(_, refusal)| (refusal.code, &*refusal.reason));
+        let (code, reason) = match (refused, self.unfit_code) {
+            (Some((code, reason)), None) if records.refused_by_code().count() == 1 => (code, reason),
+            (None, Some(code)) => (code, "the queue cannot carry a record this large"),
+            _ => (&codes::ALL_REJECTED, "see results"),
+        };
+        let text = if summary.total == 1 { reason.to_owned() } else { format!("every record was refused: {reason}") };
+        ApiError::new(code, text).with_summary(summary).into_response()
+    }
+}
+
+/// The answer of nearly every request.
+fn all_accepted(total: u32) -> Response {
+    let body = match total {
+        1 => r#"{"total":1,"accepted":1,"duplicates":0,"rejected":0,"results":[]}"#.into(),
+        _ => format!(r#"{{"total":{total},"accepted":{total},"duplicates":0,"rejected":0,"results":[]}}"#).into_bytes(),
+    };
+    json(StatusCode::OK, body)
+}
+
+fn json(status: StatusCode, body: Vec<u8>) -> Response {
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}

@@ -1,0 +1,332 @@
+//! Group commit: per table, rows gather while the publish before them is in flight (decision D3).
+//!
+//! One task a table, while it has rows; no timer. A request hands its rows over under one lock and waits for its own
+//! blocks only. What is handed over is published whether or not anybody still waits for it.
+
+mod attempt;
+mod gather;
+mod probe;
+
+pub(crate) use gather::{Pending, Stamp};
+
+use crate::{
+    budget::Held,
+    codes::{self, Code},
+    metrics::{Meters, TableMeters},
+};
+use attempt::{Attempts, Next};
+use gather::{Gather, Open, Part};
+use parking_lot::Mutex;
+use std::{fmt, pin::pin, sync::Arc, time::Duration};
+use tokio::sync::{Notify, Semaphore};
+use wh_mq::Broker;
+use wh_types::{
+    Backoff, Block, BlockId, Chain, Class, Clock, Encoding, Entropy, Mono, Stop, Table, Tasks, Tenant, frame,
+};
+
+const DELAYS: Backoff = Backoff::half_jitter(Duration::from_millis(100), Duration::from_secs(1));
+/// Probes in flight; a block beyond them is given up at once and counted.
+const MAX_PROBES: usize = 1_000;
+/// Decoded bytes from which a block is worth a pause of its task after compressing.
+const LARGE: usize = 64 << 10;
+
+/// What became of a block's rows.
+#[derive(Clone, Debug)]
+pub(crate) enum Outcome {
+    /// Durable.
+    Stored,
+    /// Nobody can say.
+    Unknown(Failure),
+    /// Not stored.
+    Refused(Failure),
+}
+
+/// Why rows were not (known to be) stored.
+#[derive(Clone, Debug)]
+pub(crate) struct Failure {
+    pub(crate) class: Class,
+    pub(crate) code: &'static Code,
+    pub(crate) reason: Arc<str>,
+}
+
+impl Failure {
+    fn of(error: &wh_mq::Error) -> Self {
+        let code = Code::by_name(error.code()).unwrap_or(&codes::QUEUE_FAILED);
+        Self { class: error.class(), code, reason: error.kind().to_string().into() }
+    }
+
+    /// The rows themselves are at fault: they fail again.
+    pub(crate) fn rejects(&self) -> bool {
+        self.class == Class::Invalid
+    }
+
+    pub(crate) fn unknown() -> Self {
+        let reason = "whether the record was stored is not known";
+        Self { class: Class::Unknown, code: &codes::QUEUE_UNKNOWN, reason: reason.into() }
+    }
+}
+
+/// How blocks are published.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PublishOptions {
+    pub(crate) encoding: Encoding,
+    pub(crate) publish_timeout: Duration,
+    /// Bytes that may gather for one table.
+    pub(crate) table_bytes: usize,
+    /// How long a table's task waits for more rows before it ends.
+    pub(crate) idle: Duration,
+    /// How long an unanswered block is probed.
+    pub(crate) probe_for: Duration,
+}
+
+/// What every coalescer of the process shares.
+#[derive(Debug)]
+pub(crate) struct Publishing {
+    pub(crate) broker: Arc<dyn Broker>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) entropy: Arc<dyn Entropy>,
+    pub(crate) tasks: Tasks,
+    pub(crate) stop: Stop,
+    /// This process's name in `Wh-Chain`.
+    pub(crate) process: Arc<str>,
+    pub(crate) options: PublishOptions,
+    pub(crate) meters: Arc<Meters>,
+    pub(crate) probes: Arc<Semaphore>,
+}
+
+impl Publishing {
+    pub(crate) fn probes() -> Arc<Semaphore> {
+        Arc::new(Semaphore::new(MAX_PROBES))
+    }
+}
+
+/// The coalescer of one table.
+pub(crate) struct Coalescer {
+    tenant: Tenant,
+    table: Table,
+    publishing: Arc<Publishing>,
+    meters: TableMeters,
+    state: Mutex<State>,
+    wake: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    gather: Gather,
+    /// A task exists.
+    running: bool,
+    /// The task waits to be woken.
+    waiting: bool,
+    /// Blocks of this process and table that are stored, or may be.
+    chain: u64,
+}
+
+/// More rows of this table gather than may be held.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Busy;
+
+impl Coalescer {
+    pub(crate) fn new(tenant: Tenant, table: Table, publishing: Arc<Publishing>) -> Self {
+        let meters = publishing.meters.table(&tenant, &table);
+        Self { tenant, table, publishing, meters, state: Mutex::default(), wake: Notify::new() }
+    }
+
+    pub(crate) fn meters(&self) -> &TableMeters {
+        &self.meters
+    }
+
+    /// Hands rows over: from here on they are published whatever becomes of the caller.
+    pub(crate) fn hand_over<'a>(
+        self: &Arc<Self>,
+        rows: impl Iterator<Item = &'a [u8]>,
+        stamp: &Stamp,
+        held: Held,
+    ) -> Result<Vec<Pending>, Busy> {
+        let held = Arc::new(held);
+        let (pending, start, wake) = {
+            let mut state = self.state.lock();
+            if state.gather.bytes() > self.publishing.options.table_bytes {
+                return Err(Busy);
+            }
+            let pending = state.gather.add(rows, stamp, &held);
+            let start = !std::mem::replace(&mut state.running, true);
+            (pending, start, std::mem::take(&mut state.waiting))
+        };
+        if start {
+            Arc::clone(self).start();
+        } else if wake {
+            self.wake.notify_one();
+        }
+        Ok(pending)
+    }
+
+    fn start(self: Arc<Self>) {
+        let tasks = self.publishing.tasks.clone();
+        drop(tasks.spawn("coalesce", self.run()));
+    }
+
+    async fn run(self: Arc<Self>) {
+        let _revive = Revive(&self);
+        let Publishing { clock, stop, options, .. } = &*self.publishing;
+        let mut stopped = pin!(stop.wait());
+        let mut idle = pin!(tokio::time::sleep(options.idle));
+        let mut active = clock.now();
+        loop {
+            // Whoever is ready to add rows does so before the block is cut: this is what puts single events together.
+            tokio::task::yield_now().await;
+            let (taken, chain) = {
+                let mut state = self.state.lock();
+                let taken = state.gather.take();
+                state.waiting = taken.is_empty();
+                (taken, state.chain)
+            };
+            if !taken.is_empty() {
+                let chain = self.publish(taken, chain).await;
+                self.state.lock().chain = chain;
+                active = clock.now();
+                continue;
+            }
+            let leave = stop.given()
+                || tokio::select! {
+                    biased;
+                    () = self.wake.notified() => false,
+                    () = &mut stopped => true,
+                    () = &mut idle => {
+                        idle.as_mut().reset(active.max(clock.now() - options.idle) + options.idle);
+                        clock.now().duration_since(active) >= options.idle
+                    }
+                };
+            if leave && self.leave() {
+                return;
+            }
+        }
+    }
+
+    /// Ends the task unless rows came meanwhile.
+    fn leave(&self) -> bool {
+        let mut state = self.state.lock();
+        state.waiting = false;
+        state.running = !state.gather.is_empty();
+        !state.running
+    }
+
+    /// Publishes blocks until each has its outcome, and tells it. Gives the chain's new end.
+    async fn publish(&self, taken: Vec<Open>, chain: u64) -> u64 {
+        let clock = &self.publishing.clock;
+        let (blocks, parts) = self.seal(taken, chain).await;
+        let start = clock.now();
+        let attempts = self.resolve(&blocks, start).await;
+        self.meters.published(clock.now().duration_since(start));
+        let mut end = chain;
+        for ((block, parts), outcome) in blocks.into_iter().zip(parts).zip(attempts.outcomes()) {
+            if let (Some(chain), Outcome::Stored | Outcome::Unknown(_)) = (&block.chain, &outcome) {
+                end = chain.n;
+            }
+            self.meters.block(&block, &outcome);
+            gather::tell(parts, &outcome);
+            if matches!(outcome, Outcome::Unknown(_)) {
+                tracing::warn!(block = %block.id, table = %self.table, rows = block.rows, "block {} unanswered", block.id);
+                self.probe(block);
+            }
+        }
+        end
+    }
+
+    /// Gives blocks their ids and bodies. From here on a block never changes.
+    async fn seal(&self, taken: Vec<Open>, chain: u64) -> (Vec<Block>, Vec<Vec<Part>>) {
+        let Publishing { entropy, options, process, .. } = &*self.publishing;
+        let mut parts = Vec::with_capacity(taken.len());
+        let mut blocks = Vec::with_capacity(taken.len());
+        for open in taken {
+            let Ok(body) = frame::encode(options.encoding, &open.text) else {
+                let reason = "the block could not be compressed";
+                let failure = Failure { class: Class::Bug, code: &codes::QUEUE_FAILED, reason: reason.into() };
+                gather::tell(open.parts, &Outcome::Refused(failure));
+                continue;
+            };
+            blocks.push(Block {
+                id: BlockId::draw(&**entropy),
+                tenant: self.tenant.clone(),
+                table: self.table.clone(),
+                received: open.stamp.received,
+                rows: open.rows,
+                decoded_bytes: u32::try_from(open.text.len()).unwrap_or(u32::MAX),
+                encoding: options.encoding,
+                body,
+                chain: Some(Chain { process: Arc::clone(process), n: chain + 1 + blocks.len() as u64 }),
+                trace: open.stamp.trace,
+            });
+            parts.push(open.parts);
+            if open.text.len() > LARGE {
+                // compressing it took as long as some hundred requests
+                tokio::task::yield_now().await;
+            }
+        }
+        (blocks, parts)
+    }
+
+    /// Publishes until every block has its outcome: again under the same ids, within the budget of time.
+    async fn resolve(&self, blocks: &[Block], start: Mono) -> Attempts {
+        let Publishing { broker, clock, entropy, options, .. } = &*self.publishing;
+        let deadline = start + Attempts::budget(options.publish_timeout);
+        let mut attempts = Attempts::new(blocks.len(), deadline);
+        let mut now = start;
+        loop {
+            let open: Vec<_> = attempts.open().collect();
+            let again: Vec<_>;
+            let blocks = if open.len() == blocks.len() {
+                blocks
+            } else {
+                again = open.iter().map(|at| blocks[*at].clone()).collect();
+                &again
+            };
+            let time = options.publish_timeout.min(deadline.saturating_duration_since(now));
+            let answers = tokio::time::timeout(time, broker.publish(blocks)).await;
+            let mut answers = answers.unwrap_or_default().into_iter();
+            for at in open {
+                attempts.note(at, answers.next());
+            }
+            match attempts.next(clock.now(), |failures| DELAYS.delay(failures, &**entropy)) {
+                Next::Done => return attempts,
+                Next::Again(delay) => tokio::time::sleep(delay).await,
+            }
+            now = clock.now();
+        }
+    }
+
+    fn probe(&self, block: Block) {
+        let publishing = Arc::clone(&self.publishing);
+        let Ok(permit) = Arc::clone(&publishing.probes).try_acquire_owned() else {
+            return publishing.meters.unknown_resolved("lost");
+        };
+        let until = publishing.clock.now() + publishing.options.probe_for;
+        let tasks = publishing.tasks.clone();
+        drop(tasks.spawn("probe", async move {
+            probe::settle(publishing, block, until).await;
+            drop(permit);
+        }));
+    }
+}
+
+/// A fault in one publish ends its task; the rows that gather then get another.
+struct Revive<'a>(&'a Arc<Coalescer>);
+
+impl Drop for Revive<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            tracing::error!(table = %self.0.table, "publishing of table {} failed, starting again", self.0.table);
+            let mut state = self.0.state.lock();
+            state.waiting = false;
+            state.running = !state.gather.is_empty();
+            if state.running {
+                Arc::clone(self.0).start();
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Coalescer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Coalescer({}.{})", self.tenant, self.table)
+    }
+}

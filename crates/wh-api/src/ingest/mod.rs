@@ -1,0 +1,16 @@
+//! `POST /v1/ingest`: from a request to rows that are durable in the queue, and the answer for each.
+
+mod answer;
+mod coalesce;
+mod format;
+mod handler;
+mod judge;
+mod plan;
+mod records;
+
+pub(crate) use answer::Summary;
+pub(crate) use coalesce::{Coalescer, Outcome, PublishOptions, Publishing};
+pub(crate) use handler::ingest;
+pub(crate) use judge::Judge;
+pub(crate) use plan::Plan;
+pub(crate) use records::{Form, Records, Walk};

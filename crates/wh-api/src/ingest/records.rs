@@ -1,0 +1,246 @@
+//! From a body to its records: the shape of the body, one verdict for each record, rows by reference.
+//!
+//! A single object and an array are judged as a whole before anything is published; in NDJSON a bad line is one
+//! refused record.
+
+use super::judge::{Judge, Judged, Refusal};
+use crate::{
+    codes,
+    json::{Scanner, push_compact},
+};
+use std::{collections::BTreeMap, ops::Range};
+
+/// Most records judged in one step.
+pub(crate) const WINDOW: usize = 256;
+/// Most refusals whose reason is kept; all are counted.
+pub(crate) const MAX_RESULTS: usize = 10_000;
+
+/// What the `Content-Type` said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// One object, or an array of objects.
+    Document,
+    /// One object a line.
+    Lines,
+}
+
+/// An accepted record: where its text is, and the record's number.
+#[derive(Clone, Copy, Debug)]
+struct RowRef {
+    start: usize,
+    end: usize,
+    index: u32,
+    /// In `side` rather than in the body.
+    side: bool,
+}
+
+/// The verdicts on a body so far.
+#[derive(Debug, Default)]
+pub(crate) struct Records {
+    rows: Vec<RowRef>,
+    /// Texts that are not the body's own: white space removed, numbers quoted.
+    side: Vec<u8>,
+    /// The first [`MAX_RESULTS`], by record.
+    pub(crate) refusals: Vec<(u32, Refusal)>,
+    /// Records in all.
+    pub(crate) total: u32,
+    /// How many were refused, by code.
+    by_code: BTreeMap<&'static str, u64>,
+}
+
+impl Records {
+    pub(crate) fn accepted(&self) -> usize {
+        self.rows.len()
+    }
+
+    pub(crate) fn rejected(&self) -> u32 {
+        self.total - u32::try_from(self.rows.len()).unwrap_or(u32::MAX)
+    }
+
+    /// The accepted rows' texts, in order.
+    pub(crate) fn rows<'a>(&'a self, body: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
+        self.rows.iter().map(move |row| &(if row.side { &self.side } else { body })[row.start..row.end])
+    }
+
+    /// The record numbers of the accepted rows, in order.
+    pub(crate) fn indexes(&self) -> impl Iterator<Item = u32> {
+        self.rows.iter().map(|row| row.index)
+    }
+
+    /// How many were refused, by code.
+    pub(crate) fn refused_by_code(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        self.by_code.iter().map(|(code, count)| (*code, *count))
+    }
+
+    fn refuse(&mut self, refusal: Refusal) {
+        *self.by_code.entry(refusal.code.name).or_default() += 1;
+        if self.refusals.len() < MAX_RESULTS {
+            self.refusals.push((self.total, refusal));
+        }
+        self.total += 1;
+    }
+
+    fn accept(&mut self, body: &[u8], span: Range<usize>, compact: bool, quotes: &[Range<usize>], most: usize) {
+        let mut row = RowRef { start: span.start, end: span.end, index: self.total, side: false };
+        if compact || !quotes.is_empty() {
+            let start = self.side.len();
+            push_compact(&mut self.side, body, span, quotes);
+            row = RowRef { start, end: self.side.len(), index: self.total, side: true };
+        }
+        let size = row.end - row.start;
+        if size > most {
+            if row.side {
+                self.side.truncate(row.start);
+            }
+            let reason = format!("the record has {size} bytes, more than {most}");
+            return self.refuse(Refusal::new(&codes::ROW_TOO_LARGE, reason));
+        }
+        self.rows.push(row);
+        self.total += 1;
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Shape {
+    Object,
+    Array { first: bool },
+    Lines { checked: bool },
+    Done,
+}
+
+/// A walk over a body, a window at a time.
+#[derive(Debug)]
+pub(crate) struct Walk<'b> {
+    body: &'b [u8],
+    at: usize,
+    shape: Shape,
+    max_row: usize,
+}
+
+impl<'b> Walk<'b> {
+    /// Looks at the shape of a body.
+    ///
+    /// # Errors
+    /// The whole body is refused.
+    pub(crate) fn begin(form: Form, body: &'b [u8], max_row: usize) -> Result<Self, Refusal> {
+        let at = if body.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+        let utf8 = std::str::from_utf8(body).map(drop);
+        if body[at..].iter().all(|b| matches!(b, b' ' | b'\t' | b'\r' | b'\n')) {
+            return Err(Refusal::new(&codes::BODY_EMPTY, "the body is empty"));
+        }
+        let shape = match (form, utf8) {
+            (Form::Lines, utf8) => Shape::Lines { checked: utf8.is_ok() },
+            (Form::Document, Err(error)) => return Err(not_utf8(error.valid_up_to())),
+            (Form::Document, Ok(())) => match Scanner::new(body, at).peek() {
+                Some(b'[') => Shape::Array { first: true },
+                Some(b'{') => Shape::Object,
+                _ => {
+                    Scanner::new(body, at).value(0)?;
+                    let reason = "the body must be a JSON object or an array of objects";
+                    return Err(Refusal::new(&codes::JSON_NOT_OBJECT, reason));
+                }
+            },
+        };
+        Ok(Self { body, at, shape, max_row })
+    }
+
+    /// Judges up to [`WINDOW`] records; says whether more may follow.
+    ///
+    /// # Errors
+    /// The whole body is refused: nothing of it may be published.
+    pub(crate) fn step(&mut self, judge: &mut Judge<'_>, records: &mut Records) -> Result<bool, Refusal> {
+        match self.shape {
+            Shape::Done => Ok(false),
+            Shape::Object => self.object(judge, records),
+            Shape::Array { first } => self.array(first, judge, records),
+            Shape::Lines { checked } => {
+                for _ in 0..WINDOW {
+                    if !self.line(checked, judge, records) {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+        }
+    }
+
+    fn object(&mut self, judge: &mut Judge<'_>, records: &mut Records) -> Result<bool, Refusal> {
+        let mut json = Scanner::new(self.body, self.at);
+        json.peek();
+        self.shape = Shape::Done;
+        let judged = judge.record(&mut json)?;
+        self.keep(judged, judge, records);
+        self.end(json, "the object")
+    }
+
+    fn array(&mut self, mut first: bool, judge: &mut Judge<'_>, records: &mut Records) -> Result<bool, Refusal> {
+        let mut json = Scanner::new(self.body, self.at);
+        if first {
+            json.take(b'[');
+        }
+        for _ in 0..WINDOW {
+            if !json.element(first)? {
+                self.shape = Shape::Done;
+                return self.end(json, "the array");
+            }
+            first = false;
+            if json.peek() == Some(b'{') {
+                let judged = judge.record(&mut json)?;
+                self.keep(judged, judge, records);
+            } else {
+                json.value(1)?;
+                records.refuse(not_object());
+            }
+        }
+        self.at = json.at();
+        self.shape = Shape::Array { first };
+        Ok(true)
+    }
+
+    /// Reads one line; says whether there was one.
+    fn line(&mut self, checked: bool, judge: &mut Judge<'_>, records: &mut Records) -> bool {
+        if self.at >= self.body.len() {
+            return false;
+        }
+        let end = memchr::memchr(b'\n', &self.body[self.at..]).map_or(self.body.len(), |found| self.at + found);
+        let start = std::mem::replace(&mut self.at, end + 1);
+        let utf8 = if checked { Ok("") } else { std::str::from_utf8(&self.body[start..end]) };
+        let mut json = Scanner::new(&self.body[..end], start);
+        let judged = match (utf8, json.peek()) {
+            (Err(error), _) => Err(not_utf8(start + error.valid_up_to())),
+            (Ok(_), None) => return true,
+            (Ok(_), Some(b'{')) => judge.record(&mut json).map_err(Into::into),
+            (Ok(_), Some(_)) => json.value(1).map_err(Into::into).and_then(|_| Err(not_object())),
+        };
+        match judged {
+            // a line is one record or none: what its first object got does not count
+            Ok(_) if json.peek().is_some() => records.refuse(trailing("the record", json.at())),
+            Ok(judged) => self.keep(judged, judge, records),
+            Err(refusal) => records.refuse(refusal),
+        }
+        true
+    }
+
+    fn keep(&self, judged: Judged, judge: &Judge<'_>, records: &mut Records) {
+        match judged.refusal {
+            Some(refusal) => records.refuse(refusal),
+            None => records.accept(self.body, judged.span, judged.spaced, &judge.quotes, self.max_row),
+        }
+    }
+
+    fn end(&self, mut json: Scanner<'_>, what: &str) -> Result<bool, Refusal> {
+        if json.peek().is_some() { Err(trailing(what, json.at())) } else { Ok(false) }
+    }
+}
+
+fn not_object() -> Refusal {
+    Refusal::new(&codes::JSON_NOT_OBJECT, "a record must be a JSON object")
+}
+
+fn trailing(what: &str, at: usize) -> Refusal {
+    Refusal::new(&codes::JSON_TRAILING, format!("something follows {what} at byte {at}"))
+}
+
+fn not_utf8(at: usize) -> Refusal {
+    Refusal::new(&codes::JSON_UTF8, format!("the body is not UTF-8 at byte {at}"))
+}

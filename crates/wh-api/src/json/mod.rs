@@ -1,0 +1,12 @@
+//! Reading JSON without building it: where records and members begin and end, and what kind each value is.
+//!
+//! No numbers are converted and no tree is made: a row keeps its own text (decision D2).
+
+mod scan;
+mod text;
+
+pub(crate) use scan::{Fault, Scanner, Text, Value, What};
+pub(crate) use text::{push_compact, unescape};
+
+#[cfg(test)]
+mod tests;

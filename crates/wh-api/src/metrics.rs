@@ -1,0 +1,233 @@
+//! Every metric of this crate: its name, labels and meaning in one table, and handles for the busy ones.
+
+use crate::ingest::Outcome;
+use metrics::{Counter, Gauge, Histogram, SharedString, counter, gauge, histogram};
+use parking_lot::Mutex;
+use std::{collections::HashSet, time::Duration};
+use wh_types::{Block, Table, Tenant};
+
+/// Most values of one label; beyond them it is `other` (decision D28).
+const MAX_LABELS: usize = 200;
+
+/// Name, kind, labels, meaning.
+pub const METRICS: &[(&str, &str, &str, &str)] = &[
+    ("wavehouse_http_requests_total", "counter", "route, status", "answers sent"),
+    ("wavehouse_http_request_duration_seconds", "histogram", "route", "from the request's head to the answer's head"),
+    ("wavehouse_http_panics_total", "counter", "", "requests that failed by a fault of ours"),
+    (
+        "wavehouse_ingest_rows_total",
+        "counter",
+        "tenant, table, outcome",
+        "records by what their sender was told: accepted, rejected, in_flight, not_attempted",
+    ),
+    ("wavehouse_ingest_rejected_total", "counter", "tenant, table, code", "records refused before the queue"),
+    (
+        "wavehouse_ingest_undecided_values_total",
+        "counter",
+        "type",
+        "values whose JSON kind does not decide whether ClickHouse takes them",
+    ),
+    ("wavehouse_ingest_blocks_total", "counter", "tenant, table, outcome", "blocks published"),
+    (
+        "wavehouse_ingest_block_bytes_total",
+        "counter",
+        "tenant, table, form",
+        "bytes of stored blocks, decoded and as published",
+    ),
+    ("wavehouse_ingest_publish_duration_seconds", "histogram", "tenant, table", "from a block's cut to its outcome"),
+    (
+        "wavehouse_ingest_unknown_resolved_total",
+        "counter",
+        "fate",
+        "unanswered blocks by what a probe found: stored, released, lost",
+    ),
+    ("wavehouse_ingest_held_bytes", "gauge", "", "bytes of bodies and gathered rows in memory"),
+    ("wavehouse_auth_operator_key_failures_total", "counter", "", "wrong operator keys"),
+    ("wavehouse_sse_active_streams", "gauge", "", "open streams"),
+    ("wavehouse_sse_stream_duration_seconds", "histogram", "", "how long streams were open"),
+    ("wavehouse_sse_frames_sent_total", "counter", "kind", "events sent: event, keepalive, gap"),
+    ("wavehouse_sse_bytes_sent_total", "counter", "kind", "bytes of events sent"),
+    ("wavehouse_sse_dropped_frames_total", "counter", "kind", "events a slow stream was told of as a gap"),
+];
+
+/// Tells the recorder what the metrics mean.
+pub(crate) fn describe() {
+    for (name, kind, _, meaning) in METRICS {
+        match *kind {
+            "counter" => metrics::describe_counter!(*name, *meaning),
+            "gauge" => metrics::describe_gauge!(*name, *meaning),
+            _ => metrics::describe_histogram!(*name, *meaning),
+        }
+    }
+}
+
+/// Handles that belong to no table.
+#[derive(Debug)]
+pub(crate) struct Meters {
+    pub(crate) panics: Counter,
+    pub(crate) key_failures: Counter,
+    pub(crate) held: Gauge,
+    pub(crate) streams: Gauge,
+    pub(crate) stream_seconds: Histogram,
+    pub(crate) events: FrameMeters,
+    pub(crate) keepalives: FrameMeters,
+    pub(crate) gaps: FrameMeters,
+    tables: Labels,
+    types: Labels,
+}
+
+/// Frames of one kind on live streams.
+#[derive(Debug)]
+pub(crate) struct FrameMeters {
+    pub(crate) frames: Counter,
+    pub(crate) bytes: Counter,
+    pub(crate) dropped: Counter,
+}
+
+impl FrameMeters {
+    fn new(kind: &'static str) -> Self {
+        Self {
+            frames: counter!("wavehouse_sse_frames_sent_total", "kind" => kind),
+            bytes: counter!("wavehouse_sse_bytes_sent_total", "kind" => kind),
+            dropped: counter!("wavehouse_sse_dropped_frames_total", "kind" => kind),
+        }
+    }
+}
+
+impl Meters {
+    /// Takes its handles from the recorder that is installed now.
+    pub(crate) fn new() -> Self {
+        describe();
+        Self {
+            panics: counter!("wavehouse_http_panics_total"),
+            key_failures: counter!("wavehouse_auth_operator_key_failures_total"),
+            held: gauge!("wavehouse_ingest_held_bytes"),
+            streams: gauge!("wavehouse_sse_active_streams"),
+            stream_seconds: histogram!("wavehouse_sse_stream_duration_seconds"),
+            events: FrameMeters::new("event"),
+            keepalives: FrameMeters::new("keepalive"),
+            gaps: FrameMeters::new("gap"),
+            tables: Labels::default(),
+            types: Labels::default(),
+        }
+    }
+
+    pub(crate) fn unknown_resolved(&self, fate: &'static str) {
+        counter!("wavehouse_ingest_unknown_resolved_total", "fate" => fate).increment(1);
+    }
+
+    pub(crate) fn undecided(&self, type_text: &str) -> Counter {
+        counter!("wavehouse_ingest_undecided_values_total", "type" => self.types.capped(type_text))
+    }
+
+    pub(crate) fn table(&self, tenant: &Tenant, table: &Table) -> TableMeters {
+        let key = format!("{tenant}.{table}");
+        let capped = self.tables.capped(&key);
+        let table: SharedString = if &*capped == "other" { capped } else { table.as_str().to_owned().into() };
+        TableMeters::new(&tenant.as_str().to_owned().into(), &table)
+    }
+}
+
+/// Values a label already has.
+#[derive(Debug, Default)]
+struct Labels(Mutex<HashSet<String>>);
+
+impl Labels {
+    fn capped(&self, value: &str) -> SharedString {
+        let mut known = self.0.lock();
+        if !known.contains(value) {
+            if known.len() >= MAX_LABELS {
+                return "other".into();
+            }
+            known.insert(value.to_owned());
+        }
+        value.to_owned().into()
+    }
+}
+
+/// Handles of one table.
+#[derive(Debug)]
+pub(crate) struct TableMeters {
+    tenant: SharedString,
+    table: SharedString,
+    accepted: Counter,
+    stored: Counter,
+    plain_bytes: Counter,
+    packed_bytes: Counter,
+    publish: Histogram,
+}
+
+impl TableMeters {
+    fn new(tenant: &SharedString, table: &SharedString) -> Self {
+        let bytes = |form: &'static str| {
+            counter!("wavehouse_ingest_block_bytes_total",
+                "tenant" => tenant.clone(), "table" => table.clone(), "form" => form)
+        };
+        Self {
+            accepted: rows(tenant, table, "accepted"),
+            stored: counter!("wavehouse_ingest_blocks_total",
+                "tenant" => tenant.clone(), "table" => table.clone(), "outcome" => "stored"),
+            plain_bytes: bytes("decoded"),
+            packed_bytes: bytes("published"),
+            publish: histogram!("wavehouse_ingest_publish_duration_seconds",
+                "tenant" => tenant.clone(), "table" => table.clone()),
+            tenant: tenant.clone(),
+            table: table.clone(),
+        }
+    }
+
+    pub(crate) fn published(&self, time: Duration) {
+        self.publish.record(time.as_secs_f64());
+    }
+
+    pub(crate) fn block(&self, block: &Block, outcome: &Outcome) {
+        let rows_of = |name| rows(&self.tenant, &self.table, name).increment(block.rows.into());
+        let failed = match outcome {
+            Outcome::Stored => {
+                self.accepted.increment(block.rows.into());
+                self.stored.increment(1);
+                self.plain_bytes.increment(block.decoded_bytes.into());
+                self.packed_bytes.increment(block.body.len() as u64);
+                return;
+            }
+            Outcome::Unknown(_) => {
+                rows_of("in_flight");
+                "unknown"
+            }
+            Outcome::Refused(failure) => {
+                rows_of(if failure.rejects() { "rejected" } else { "not_attempted" });
+                failure.class.name()
+            }
+        };
+        counter!("wavehouse_ingest_blocks_total",
+            "tenant" => self.tenant.clone(), "table" => self.table.clone(), "outcome" => failed)
+        .increment(1);
+    }
+
+    pub(crate) fn rejected(&self, code: &'static str, records: u64) {
+        rows(&self.tenant, &self.table, "rejected").increment(records);
+        counter!("wavehouse_ingest_rejected_total",
+            "tenant" => self.tenant.clone(), "table" => self.table.clone(), "code" => code)
+        .increment(records);
+    }
+}
+
+fn rows(tenant: &SharedString, table: &SharedString, outcome: &'static str) -> Counter {
+    counter!("wavehouse_ingest_rows_total",
+        "tenant" => tenant.clone(), "table" => table.clone(), "outcome" => outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_has_a_cap() {
+        let labels = Labels::default();
+        for n in 0..MAX_LABELS {
+            assert_eq!(&*labels.capped(&format!("t{n}")), format!("t{n}"));
+        }
+        assert_eq!(&*labels.capped("one more"), "other");
+        assert_eq!(&*labels.capped("t0"), "t0", "a known value stays");
+    }
+}

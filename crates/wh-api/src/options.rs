@@ -1,0 +1,67 @@
+//! Bounds of the whole surface. Filled in by the configuration; every default is production's.
+
+use std::time::Duration;
+use wh_types::Encoding;
+
+/// Sizes, times and numbers that hold for the process.
+#[derive(Clone, Debug)]
+pub struct ApiOptions {
+    /// Largest decoded body of an ingest request.
+    pub ingest_body_bytes: usize,
+    /// Largest decoded body of a structured query.
+    pub query_body_bytes: usize,
+    /// Largest decoded body of a raw SQL request.
+    pub sql_body_bytes: usize,
+    /// Largest answer of ClickHouse that is held for a query.
+    pub answer_bytes: usize,
+    /// Bytes of such answers that the process holds at once.
+    pub answers_held_bytes: usize,
+    /// Bytes of bodies and gathered rows that the process holds at once.
+    pub held_bytes: usize,
+    /// Most time a request waits for its share of these.
+    pub held_patience: Duration,
+    /// Bytes of rows that may gather for one table.
+    pub table_bytes: usize,
+    /// Most time for a body to arrive.
+    pub body_timeout: Duration,
+    /// Most time for any request but a stream. Longer than `body_timeout` and six `publish_timeout`s together.
+    pub request_timeout: Duration,
+    /// How blocks are compressed.
+    pub encoding: Encoding,
+    /// Most time for one publish attempt; three of them fit into the budget of a block.
+    pub publish_timeout: Duration,
+    /// How long an unanswered block is probed: the queue's duplicate window.
+    pub probe_for: Duration,
+    /// How long a table's task waits for more rows before it ends.
+    pub idle: Duration,
+    /// Most open streams.
+    pub max_streams: usize,
+    /// Longest silence on a stream.
+    pub keepalive: Duration,
+    /// Bytes of recent events kept for the slower streams of one table.
+    pub stream_bytes: usize,
+}
+
+impl Default for ApiOptions {
+    fn default() -> Self {
+        Self {
+            ingest_body_bytes: 16 << 20,
+            query_body_bytes: 1 << 20,
+            sql_body_bytes: 16 << 20,
+            answer_bytes: 64 << 20,
+            answers_held_bytes: 512 << 20,
+            held_bytes: 256 << 20,
+            held_patience: Duration::from_secs(5),
+            table_bytes: 64 << 20,
+            body_timeout: Duration::from_secs(30),
+            request_timeout: Duration::from_secs(75),
+            encoding: Encoding::Zstd,
+            publish_timeout: Duration::from_secs(5),
+            probe_for: Duration::from_secs(120),
+            idle: Duration::from_secs(10),
+            max_streams: 10_000,
+            keepalive: Duration::from_secs(15),
+            stream_bytes: 16 << 20,
+        }
+    }
+}
