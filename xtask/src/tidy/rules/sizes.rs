@@ -23,7 +23,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 }
 
 fn limit(file: &File) -> usize {
-    let tests = file.name() == "tests.rs" || file.path.starts_with("tests/") || file.path.contains("/tests/");
+    let tests = file.name().ends_with("tests.rs") || file.path.starts_with("tests/") || file.path.contains("/tests/");
     if tests { TESTS } else { CODE }
 }
 
@@ -38,6 +38,7 @@ mod tests {
         assert!(long("crates/a/src/b.rs", 400).is_empty());
         assert_eq!(long("crates/a/src/b.rs", 401), ["crates/a/src/b.rs: has 401 lines, more than 400"]);
         assert!(long("crates/a/src/b/tests.rs", 600).is_empty());
+        assert!(long("crates/a/src/b_tests.rs", 600).is_empty());
         assert!(long("crates/a/tests/b/main.rs", 600).is_empty());
         assert_eq!(long("tests/procs/tests/crash.rs", 601).len(), 1);
     }
