@@ -39,7 +39,10 @@ async fn each_fault_has_its_answer_and_good_rows_are_kept() {
     let body = reply.json().unwrap();
     assert_eq!(reply.status, 207, "{body}");
     assert_eq!((body["accepted"].as_u64(), body["rejected"].as_u64()), (Some(1), Some(1)), "{body}");
-    assert_eq!((body["results"][0]["index"].as_u64(), body["results"][0]["code"].as_str()), (Some(1), Some("json.trailing")));
+    assert_eq!(
+        (body["results"][0]["index"].as_u64(), body["results"][0]["code"].as_str()),
+        (Some(1), Some("json.trailing"))
+    );
 
     for content_type in ["text/plain", "application/xml"] {
         let reply = system.post(content_type, good(1)).await.unwrap();
@@ -68,7 +71,11 @@ async fn each_fault_has_its_answer_and_good_rows_are_kept() {
     ];
     let reply = system.post(NDJSON, batch.join("\n")).await.unwrap();
     let body = reply.json().unwrap();
-    assert_eq!((reply.status.as_u16(), body["accepted"].as_u64(), body["rejected"].as_u64()), (207, Some(2), Some(5)), "{body}");
+    assert_eq!(
+        (reply.status.as_u16(), body["accepted"].as_u64(), body["rejected"].as_u64()),
+        (207, Some(2), Some(5)),
+        "{body}"
+    );
     let results = body["results"].as_array().unwrap();
     let codes = results.iter().map(|r| (r["index"].as_u64().unwrap(), r["code"].as_str().unwrap())).collect::<Vec<_>>();
     assert_eq!(

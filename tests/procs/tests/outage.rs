@@ -29,10 +29,10 @@ async fn a_lost_answer_is_repeated_under_the_same_token_and_stores_once() {
     let engine = clickhouse::Server::start().await.unwrap();
     engine.query(TABLE).await.unwrap();
     engine.query("ALTER TABLE events MODIFY SETTING non_replicated_deduplication_window = 100").await.unwrap();
-    let proxy = fault::Proxy::start(&engine.url()).await.unwrap();
+    let proxy = fault::Proxy::start(engine.url()).await.unwrap();
     let url = proxy.url();
     let system = System::behind(engine, &url, "ingest:\n  batch_wait: 50ms").await.unwrap();
-    proxy.rules([fault::Rule::inserts(fault::Action::DropReply).times(2)]);
+    let lost = proxy.add(fault::Rule::insert(fault::Action::DropReply).times(2));
     let rows = (1..=200).map(|id| format!(r#"{{"id":{id},"at":"2026-01-01 00:00:00.000","note":"n"}}"#));
     let reply = system.post("application/x-ndjson", rows.collect::<Vec<_>>().join("\n")).await.unwrap();
     assert_eq!(reply.status, 200, "{}", reply.text());
@@ -46,6 +46,7 @@ async fn a_lost_answer_is_repeated_under_the_same_token_and_stores_once() {
     .await
     .unwrap();
     assert_eq!(system.number("SELECT count() FROM events").await.unwrap(), 200, "stored once");
+    assert_eq!(proxy.fired(lost), 2, "two answers were lost");
     assert_eq!(dead_letters(&system).await, 0);
 }
 

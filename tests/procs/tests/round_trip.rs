@@ -60,7 +60,9 @@ async fn the_stored_value_is_what_the_engine_stores_for_the_same_text() {
     assert_eq!(reply.status, 200, "{}", reply.text());
     wh_testkit::until_equal(WAIT, "rows in the table", 4, || system.number("SELECT count() FROM ours")).await.unwrap();
     let dump = |table: &str| {
-        format!("SELECT id, a, b, reinterpretAsUInt64(f), d, toUnixTimestamp(t), s, n, m FROM {table} ORDER BY id FORMAT TSV")
+        format!(
+            "SELECT id, a, b, reinterpretAsUInt64(f), d, toUnixTimestamp(t), s, n, m FROM {table} ORDER BY id FORMAT TSV"
+        )
     };
     let (ours, theirs) =
         (system.engine.query(&dump("ours")).await.unwrap(), system.engine.query(&dump("theirs")).await.unwrap());
