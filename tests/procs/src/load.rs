@@ -1,5 +1,4 @@
 //! Writers that post numbered events and remember which ones were accepted.
-#![expect(clippy::disallowed_methods, reason = "test tasks of one test end with it")]
 
 use anyhow::{Context, Result};
 use std::{

@@ -58,7 +58,12 @@ async fn the_stored_value_is_what_the_engine_stores_for_the_same_text() {
     let system = System::over(engine, "").await.unwrap();
     let reply = system.post_to("/v1/ingest?table=ours", "application/x-ndjson", rows.join("\n")).await.unwrap();
     assert_eq!(reply.status, 200, "{}", reply.text());
-    wh_testkit::until_equal(WAIT, "rows in the table", 4, || system.number("SELECT count() FROM ours")).await.unwrap();
+    wh_testkit::until(WAIT, "all rows in the table", || async {
+        let rows = system.number("SELECT count() FROM ours").await?;
+        if rows == 4 { Ok(()) } else { anyhow::bail!("{rows} rows") }
+    })
+    .await
+    .unwrap();
     let dump = |table: &str| {
         format!(
             "SELECT id, a, b, reinterpretAsUInt64(f), d, toUnixTimestamp(t), s, n, m FROM {table} ORDER BY id FORMAT TSV"
