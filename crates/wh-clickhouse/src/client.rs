@@ -55,7 +55,7 @@ impl Client {
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(options.idle_timeout)
             .pool_max_idle_per_host(options.max_connections)
-            .build(connector::new(options.connect_timeout)?);
+            .build(connector::new(options.connect_timeout, target.origin.starts_with("https:"))?);
         let slots = Arc::new(Semaphore::new(options.max_connections.min(Semaphore::MAX_PERMITS)));
         let access = ArcSwap::from_pointee(Access { target, password: options.password.clone() });
         Ok(Self(Arc::new(Inner { options, access, pool_key, http, slots, known: ArcSwapOption::empty() })))

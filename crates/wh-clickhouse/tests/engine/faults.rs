@@ -204,3 +204,13 @@ async fn requests_beyond_the_connections_wait_and_those_that_wait_too_long_were_
     insert(&client, "t", &[r#"{"id":2}"#]).await.unwrap();
     assert_eq!(rig.sql("SELECT groupArray(id) FROM t").await, "[2]");
 }
+
+#[cfg(feature = "tls")]
+#[tokio::test]
+async fn a_tls_set_up_that_fails_sends_nothing() {
+    let rig = Rig::new().await;
+    let client = rig.through(rig.database.url().replace("http:", "https:"), PATIENCE);
+    let error = insert(&client, "t", &["{}"]).await.unwrap_err();
+    assert_eq!((error.kind(), error.in_doubt()), (Kind::Connect, false), "{error:?}");
+    rig.client.ping().await.unwrap();
+}
