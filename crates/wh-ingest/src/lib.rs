@@ -18,6 +18,7 @@ mod rows;
 mod sink;
 mod table;
 mod unit;
+mod work;
 mod worker;
 
 #[cfg(feature = "clickhouse")]

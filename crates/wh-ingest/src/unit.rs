@@ -1,11 +1,10 @@
 //! One unit's loop: takes blocks, lets each table decide, runs its inserts, settles. Decides nothing about rows itself.
 
 use crate::{
-    chunk::Chunk,
     gate::{Ask, Scope},
     metrics,
-    sink::{Insert, SinkError},
     table::{Due, TableRows, Work},
+    work::{End, Key, insert, park},
     worker::{Shared, never},
 };
 use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
@@ -17,16 +16,6 @@ use std::{
 use tracing::{debug, error, info, warn};
 use wh_mq::{AckToken, Budget, Delivery, Error, Feed, Settle, Unit, Verdict};
 use wh_types::{Class, MAX_BLOCK_ROWS, Mono, Stop, Table, Tenant};
-
-type Key = usize;
-
-/// How a piece of work ended.
-enum End {
-    Stored(Duration),
-    Failed(SinkError, Duration),
-    Parked,
-    NotParked(Error),
-}
 
 #[derive(Debug)]
 struct Slot {
@@ -366,44 +355,4 @@ impl UnitLoop {
             debug!(%unit, %error, "releasing unit {unit} failed; it frees itself later");
         }
     }
-}
-
-fn insert(
-    shared: &Arc<Shared>,
-    rows: &TableRows,
-    key: Key,
-    chunk: &Chunk,
-    sink: Arc<dyn crate::Sink>,
-    encoding: wh_types::Encoding,
-    frames: Vec<bytes::Bytes>,
-) -> BoxFuture<'static, (Key, u64, End)> {
-    let (tenant, table, count) = (rows.tenant.clone(), rows.table.clone(), chunk.rows());
-    let token = rows.cursor_of(chunk).map(|cursor| chunk.token(cursor.epoch, &tenant, &table)).unwrap_or_default();
-    let clock = shared.parts.clock.clone();
-    Box::pin(async move {
-        let started = clock.now();
-        let insert = Insert { table: &table, encoding, frames, rows: count, token: &token };
-        let outcome = sink.insert(insert).await;
-        let took = clock.now().saturating_duration_since(started);
-        (key, count, outcome.map_or_else(|error| End::Failed(error, took), |()| End::Stored(took)))
-    })
-}
-
-fn park(shared: &Arc<Shared>, key: Key, letters: Vec<wh_mq::DeadLetter>) -> BoxFuture<'static, (Key, u64, End)> {
-    let broker = shared.parts.broker.clone();
-    Box::pin(async move {
-        let count = letters.len() as u64;
-        for (letter, outcome) in letters.iter().zip(broker.dead_letter(&letters).await) {
-            match outcome {
-                Ok(()) => metrics::parked(&letter.table, 1, &letter.code),
-                // Parked ones are parked once whatever happens now: their ids stay the same.
-                Err(error) => return (key, count, End::NotParked(error)),
-            }
-        }
-        if let Some(first) = letters.first() {
-            warn!(tenant = %first.tenant, table = %first.table, rows = count, id = %first.id, code = first.code,
-                reason = first.reason, "rows of {} were refused and are parked, the first is {}", first.table, first.id);
-        }
-        (key, count, End::Parked)
-    })
 }
