@@ -86,6 +86,8 @@ impl Api {
             tracing::debug!(request_id = shown, code = error.code().name, "{}", error.message());
             *response.body_mut() = Body::from(error.body(shown));
             let headers = response.headers_mut();
+            // the router wrote it for the empty body there was
+            headers.remove(header::CONTENT_LENGTH);
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
             headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         }
