@@ -141,22 +141,22 @@ macro_rules! many {
 }
 
 /// A queue that fails after a script.
-#[derive(Clone, Debug)]
-pub struct Faulty<B> {
-    inner: B,
+#[derive(Debug)]
+pub struct Faulty<B: ?Sized> {
     script: Script,
+    inner: Arc<B>,
 }
 
-impl<B> Faulty<B> {
+impl<B: ?Sized> Faulty<B> {
     /// Wraps a queue.
-    pub fn new(inner: B, script: Script) -> Self {
-        Self { inner, script }
+    pub fn new(inner: Arc<B>, script: Script) -> Self {
+        Self { script, inner }
     }
 }
 
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
-impl<B: Broker> Broker for Faulty<B> {
+impl<B: Broker + ?Sized> Broker for Faulty<B> {
     async fn publish(&self, blocks: &[Block]) -> Vec<Result<Receipt>> {
         many!(self, Op::Publish, "publish", blocks, self.inner.publish(blocks).await)
     }

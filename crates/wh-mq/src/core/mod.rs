@@ -63,6 +63,17 @@ struct TenantState<B> {
     swept: Option<Tick>,
 }
 
+/// What one table holds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct HeldByTable {
+    pub(crate) blocks: u64,
+    pub(crate) rows: u64,
+    pub(crate) unsettled_blocks: u64,
+    pub(crate) unsettled_rows: u64,
+    pub(crate) first: Option<u64>,
+    pub(crate) last: Option<u64>,
+}
+
 /// The state of one queue.
 #[derive(Debug)]
 pub(crate) struct Core<B> {
@@ -155,11 +166,6 @@ impl<B: Clone> Core<B> {
         table.entries[index].body.clone()
     }
 
-    /// How many tables are known; their indexes are below it.
-    pub(crate) fn table_count(&self) -> usize {
-        self.tables.len()
-    }
-
     /// A tenant's and a table's names.
     pub(crate) fn names(&self, at: TableIndex) -> (&Tenant, &Table) {
         let table = &self.tables[at.0 as usize];
@@ -232,8 +238,20 @@ impl<B: Clone> Core<B> {
         self.recent.get(id)
     }
 
-    pub(crate) fn recent_ids(&self) -> usize {
-        self.recent.len()
+    /// What each table holds.
+    pub(crate) fn held(&self) -> impl Iterator<Item = (&Tenant, &Table, HeldByTable)> {
+        self.tables.iter().map(|table| {
+            let mut held = HeldByTable::default();
+            for entry in table.entries.iter().filter(|entry| entry.body.is_some()) {
+                held.blocks += 1;
+                held.rows += u64::from(entry.rows);
+                held.unsettled_blocks += u64::from(entry.unsettled());
+                held.unsettled_rows += if entry.unsettled() { u64::from(entry.rows) } else { 0 };
+                held.first.get_or_insert(entry.sequence);
+                held.last = Some(entry.sequence);
+            }
+            (&self.tenants[table.tenant.0 as usize].name, &table.name, held)
+        })
     }
 
     pub(crate) fn status(&self) -> BTreeMap<Tenant, TenantStatus> {

@@ -82,6 +82,7 @@ impl Recent {
         }
     }
 
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.buckets.values().map(HashMap::len).sum()
     }

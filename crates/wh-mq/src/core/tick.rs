@@ -14,11 +14,6 @@ impl Tick {
     pub(crate) fn before(self, span: Duration) -> Self {
         Self(self.0.saturating_sub(nanos(span)))
     }
-
-    /// How long until `later`; zero if it has come.
-    pub(crate) fn until(self, later: Self) -> Duration {
-        Duration::from_nanos(u64::try_from(later.0.saturating_sub(self.0)).unwrap_or(0))
-    }
 }
 
 /// A span in nanoseconds, as long as 292 years at most.

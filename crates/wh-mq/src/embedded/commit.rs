@@ -77,9 +77,10 @@ fn finish(parts: &Parts, job: Job, outcome: wh_log::Result<Option<Places>>) -> D
     };
     let bodies: Vec<Place> = places.iter().flat_map(Places::iter).skip(tables.len()).collect();
     let mut inner = parts.inner.lock();
+    let segment = places.as_ref().map(|places| places.first().segment);
     for at in tables {
         if let Some(named) = inner.tables.get_mut(at.0 as usize) {
-            named.durable = true;
+            named.segment = segment;
         }
     }
     for place in &bodies {

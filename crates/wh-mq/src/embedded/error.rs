@@ -22,6 +22,7 @@ pub(super) fn kind_of(error: &wh_log::Error) -> Kind {
 pub(super) fn open_failed(error: wh_log::Error) -> Error {
     let kind = match error.kind() {
         wh_log::Kind::Closed => Kind::Stopping,
+        wh_log::Kind::NoSpace => Kind::NoSpace,
         _ => Kind::Folder(error.to_string()),
     };
     Error::new("open queue", kind).with_source(error)

@@ -4,11 +4,14 @@
 //! their own. Bodies of recent blocks are kept in memory; what is older is read from the log. `docs/queue-format.md`
 //! has the records, `docs/operations/queue.md` what an operator should know.
 
+mod batch;
 mod cache;
 mod checkpoint;
 mod codec;
 mod commit;
 mod error;
+mod forward;
+pub mod inspect;
 mod record;
 mod recover;
 mod store;
@@ -23,7 +26,7 @@ use crate::{
 use std::{path::PathBuf, sync::Arc, time::Duration};
 pub(crate) use store::Disk;
 use tokio::sync::mpsc;
-use wh_log::Damage;
+use wh_log::{Damage, Detail};
 use wh_types::{Clock, Entropy, OsEntropy, SystemClock};
 
 /// How a queue is opened.
@@ -79,6 +82,12 @@ impl Options {
             entropy: Arc::new(OsEntropy),
             disk: Arc::new(wh_log::disk::RealDisk),
         }
+    }
+
+    /// The largest body of a block a queue opened so can carry: 8 MiB, or less where the segments are small.
+    #[must_use]
+    pub fn max_body(&self) -> usize {
+        (self.log().max_append_bytes() as usize / 4).min(8 * 1024 * 1024)
     }
 
     fn settings(&self) -> Settings {
@@ -140,7 +149,7 @@ impl Broker {
         let origin = options.clock.now();
         let clock = Arc::clone(&options.clock);
         let every = options.upkeep_every;
-        let found = tokio::task::spawn_blocking(move || recover::recover(&options)).await;
+        let found = tokio::task::spawn_blocking(move || recover::recover(&options, Detail::Heads)).await;
         let found =
             found.map_err(|e| Error::new("open queue", Kind::Bug("recovery panicked".into())).with_source(e))?;
         let recover::Found { core, parts, mut recovery } = found?;

@@ -40,7 +40,8 @@ struct FoundBlock {
 /// What the segments hold, before it is put together.
 #[derive(Default)]
 struct Heap {
-    tables: BTreeMap<u64, (Tenant, Table)>,
+    /// With the last segment that says so.
+    tables: BTreeMap<u64, (Tenant, Table, Option<u64>)>,
     blocks: Vec<FoundBlock>,
     settled: Vec<(u64, u64, u64)>,
     letters: BTreeMap<u64, (LetterMeta, Place)>,
@@ -63,7 +64,8 @@ impl Heap {
         let RecordRef { place, head, meta, .. } = record;
         match head.kind {
             record::TABLE => {
-                self.tables.insert(head.stream, record::decode_table(meta)?);
+                let (tenant, table) = record::decode_table(meta)?;
+                self.tables.insert(head.stream, (tenant, table, Some(place.segment)));
             }
             record::BLOCK => {
                 let BlockMeta { id, received, rows, .. } = BlockMeta::decode(meta)?;
@@ -104,7 +106,7 @@ impl Heap {
 }
 
 /// Opens the log and builds the state. Blocking.
-pub(super) fn recover(options: &Options) -> Result<Found> {
+pub(super) fn recover(options: &Options, detail: Detail) -> Result<Found> {
     let opening = Opening::begin(options.log()).map_err(open_failed)?;
     if let Some(error) = opening.checkpoint_lost() {
         tracing::error!(%error, "the queue's checkpoint is damaged: settled blocks may be delivered again");
@@ -120,7 +122,7 @@ pub(super) fn recover(options: &Options) -> Result<Found> {
     let epoch = Epoch(opening.id() as u32);
     let mut heap = Heap { next: content.snapshot.next_sequence, ..Heap::default() };
     let (log, recovered) =
-        opening.replay(Position::START, Detail::Heads, |record| heap.record(record)).map_err(open_failed)?;
+        opening.replay(Position::START, detail, |record| heap.record(record)).map_err(open_failed)?;
     let mut core = Core::new(options.settings(), epoch);
     let wall = options.clock.wall();
     let mut inner = Inner {
@@ -148,6 +150,11 @@ pub(super) fn recover(options: &Options) -> Result<Found> {
     }
     core.restore_next(heap.next);
     core.restored();
+    // what is settled and old is gone, as it was before
+    core.sweep(Tick(0), usize::MAX);
+    for place in core.take_freed() {
+        inner.usage.remove(place);
+    }
     let recovery = Recovery {
         blocks: core.status().values().map(|tenant| tenant.unsettled_blocks).sum(),
         dead_letters,
@@ -156,11 +163,10 @@ pub(super) fn recover(options: &Options) -> Result<Found> {
         damages: recovered.damages,
         torn: recovered.torn,
     };
-    let max_body = (log.max_append_bytes() as usize / 4).min(8 * 1024 * 1024);
     let parts = Parts {
         log,
         inner: Mutex::new(inner),
-        max_body,
+        max_body: options.max_body(),
         duplicate_window: options.duplicate_window,
         tasks: Tasks::new(),
         stop: Stop::new(),
@@ -177,18 +183,18 @@ fn restore_tables(
 ) -> HashMap<u64, TableIndex> {
     let mut tables = heap.tables.clone();
     for (number, table) in content.numbers.iter().zip(&content.snapshot.tables) {
-        tables.insert(*number, (table.tenant.clone(), table.table.clone()));
+        tables.entry(*number).or_insert((table.tenant.clone(), table.table.clone(), None));
     }
     // a block whose table's name is lost to damage must not give its number to another table
     let highest = heap.blocks.iter().map(|block| block.number).chain(tables.keys().copied()).max();
     inner.next_number = highest.unwrap_or(0) + 1;
     let mut numbers = HashMap::new();
-    for (number, (tenant, table)) in tables {
+    for (number, (tenant, table, segment)) in tables {
         let at = core.table(&tenant, &table);
         inner.names.insert(number, (tenant, table));
         // should one table have two numbers after damage, the first is used from now on and both are read
         if inner.tables.len() == at.0 as usize {
-            inner.tables.push(Named { number, durable: true });
+            inner.tables.push(Named { number, segment });
         }
         numbers.insert(number, at);
     }

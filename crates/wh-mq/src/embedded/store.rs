@@ -1,6 +1,6 @@
 //! The log as the local broker's store.
 
-use super::{cache::Cache, commit::Job, error::kind_of, record, usage::Usage};
+use super::{batch::Batch, cache::Cache, commit::Job, error::kind_of, record, usage::Usage};
 use crate::{
     DeadLetter, Kind,
     core::{Core, TableIndex},
@@ -9,7 +9,7 @@ use crate::{
 use parking_lot::Mutex;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::sync::mpsc;
-use wh_log::{Log, Place, Record, Room};
+use wh_log::{Log, Place, Room};
 use wh_types::{Block, Stop, Table, Tasks, Tenant, Timestamp};
 
 /// A body's handle: where its record stands, and when it was stored.
@@ -29,11 +29,11 @@ pub(super) struct Inner {
     pub(super) jobs: Option<mpsc::UnboundedSender<Job>>,
 }
 
-/// A table's number, and whether the record that says so is known to be durable.
+/// A table's number, and the segment with the record that says so; `None` until one is known to be durable.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Named {
     pub(super) number: u64,
-    pub(super) durable: bool,
+    pub(super) segment: Option<u64>,
 }
 
 /// The log, and what is known of its content.
@@ -58,62 +58,10 @@ impl Inner {
             let next = TableIndex(u32::try_from(self.tables.len()).unwrap_or(u32::MAX));
             let (tenant, table) = core.names(next);
             self.names.insert(self.next_number, (tenant.clone(), table.clone()));
-            self.tables.push(Named { number: self.next_number, durable: false });
+            self.tables.push(Named { number: self.next_number, segment: None });
             self.next_number += 1;
         }
         self.tables[index]
-    }
-}
-
-/// Records in the making: their metas and heads are kept together, the bodies are borrowed.
-#[derive(Debug, Default)]
-struct Batch {
-    arena: Vec<u8>,
-    lines: Vec<Line>,
-}
-
-#[derive(Debug)]
-struct Line {
-    kind: u8,
-    stream: u64,
-    sequence: u64,
-    time: Timestamp,
-    meta: std::ops::Range<usize>,
-    head: std::ops::Range<usize>,
-    body: bytes::Bytes,
-}
-
-impl Batch {
-    fn push(&mut self, kind: u8, stream: u64, sequence: u64, time: Timestamp, meta: impl FnOnce(&mut Vec<u8>)) {
-        let from = self.arena.len();
-        meta(&mut self.arena);
-        let to = self.arena.len();
-        let body = bytes::Bytes::new();
-        self.lines.push(Line { kind, stream, sequence, time, meta: from..to, head: to..to, body });
-    }
-
-    /// Gives the last record a body: an encoded head, then bytes as they are.
-    fn body(&mut self, head: impl FnOnce(&mut Vec<u8>), body: &bytes::Bytes) {
-        let from = self.arena.len();
-        head(&mut self.arena);
-        let to = self.arena.len();
-        if let Some(line) = self.lines.last_mut() {
-            line.head = from..to;
-            line.body = body.clone();
-        }
-    }
-
-    fn with<T>(&self, run: impl FnOnce(&[Record<'_>]) -> T) -> T {
-        let mut bodies: Vec<[&[u8]; 2]> = Vec::with_capacity(self.lines.len());
-        for line in &self.lines {
-            bodies.push([&self.arena[line.head.clone()], &line.body]);
-        }
-        let mut records = Vec::with_capacity(self.lines.len());
-        for (line, body) in self.lines.iter().zip(&bodies) {
-            let Line { kind, stream, sequence, time, .. } = *line;
-            records.push(Record { kind, stream, sequence, time, meta: &self.arena[line.meta.clone()], body });
-        }
-        run(&records)
     }
 }
 
@@ -198,7 +146,7 @@ impl Store for Disk {
             Change::Blocks { stored, blocks } => {
                 for (ticket, block) in blocks {
                     let named = inner.number(core, ticket.table);
-                    if !named.durable && !job.tables.contains(&ticket.table) {
+                    if named.segment.is_none() && !job.tables.contains(&ticket.table) {
                         job.tables.push(ticket.table);
                         batch.push(record::TABLE, named.number, 0, stored, |out| {
                             record::encode_table(out, &block.tenant, &block.table);
@@ -232,7 +180,7 @@ impl Store for Disk {
             }
         }
         // a publish that only waits for another's end has nothing to write, but its turn comes after that one's
-        if !batch.lines.is_empty() {
+        if !batch.is_empty() {
             match batch.with(|records| parts.log.submit(room, records)) {
                 Ok(append) => job.append = Some(append),
                 Err(error) => return Some((job.pending, Err(kind_of(&error)))),

@@ -1,11 +1,13 @@
 //! What the queue does by itself, in small steps: writes settled ranges down, drops old history, frees segments.
 
-use super::{Disk, checkpoint::Content};
-use crate::local::Shared;
+use super::{Disk, batch::Batch, checkpoint::Content, forward, record};
+use crate::{core::TableIndex, local::Shared};
 use std::{
     sync::{Arc, Weak},
     time::Duration,
 };
+use tokio::runtime::Handle;
+use wh_log::Position;
 use wh_types::Stop;
 
 /// Runs until the queue closes or is gone.
@@ -17,14 +19,15 @@ pub(super) async fn run(shared: Weak<Shared<Disk>>, stop: Stop, every: Duration)
             () = tokio::time::sleep(every) => {}
         }
         let Some(shared) = shared.upgrade() else { return };
-        let step = tokio::task::spawn_blocking(move || step(&shared)).await;
+        let runtime = Handle::current();
+        let step = tokio::task::spawn_blocking(move || step(&shared, &runtime)).await;
         if let Err(error) = step {
             tracing::error!(%error, "a step of the queue's upkeep failed");
         }
     }
 }
 
-fn step(shared: &Arc<Shared<Disk>>) {
+fn step(shared: &Arc<Shared<Disk>>, runtime: &Handle) {
     let parts = &shared.store.0;
     let wall = shared.clock.wall();
     {
@@ -35,17 +38,26 @@ fn step(shared: &Arc<Shared<Disk>>) {
     }
     let segments = parts.log.segments();
     let ids_before = wall.saturating_sub(parts.duplicate_window);
-    let dead = parts.inner.lock().usage.dead(&segments, ids_before);
-    if !dead.is_empty()
-        && let Err(error) = retire(shared, &dead)
-    {
+    let (dead, sparse) = {
+        let inner = parts.inner.lock();
+        (inner.usage.dead(&segments, ids_before), inner.usage.sparse(&segments, ids_before))
+    };
+    let mut done = Ok(());
+    if !dead.is_empty() {
+        done = retire(shared, runtime, &dead);
+    }
+    if let Some(sparse) = sparse {
+        done = done.and(forward::step(shared, runtime, sparse));
+    }
+    if let Err(error) = done {
         tracing::warn!(%error, "segments that are not needed could not be freed");
     }
 }
 
-/// Frees segments, after what was learned from them is in the checkpoint.
-fn retire(shared: &Arc<Shared<Disk>>, dead: &[u64]) -> wh_log::Result<()> {
+/// Frees segments, after what was learned from them is in the checkpoint, and what names tables is in the log again.
+fn retire(shared: &Arc<Shared<Disk>>, runtime: &Handle, dead: &[u64]) -> wh_log::Result<()> {
     let parts = &shared.store.0;
+    name_again(shared, runtime, dead)?;
     // before the snapshot: what is applied by now is in it
     let position = parts.log.applied();
     let content = {
@@ -54,7 +66,7 @@ fn retire(shared: &Arc<Shared<Disk>>, dead: &[u64]) -> wh_log::Result<()> {
         let mut inner = parts.inner.lock();
         let core = &state.core;
         let count = u32::try_from(snapshot.tables.len()).unwrap_or(u32::MAX);
-        let numbers = (0..count).map(|at| inner.number(core, crate::core::TableIndex(at)).number).collect();
+        let numbers = (0..count).map(|at| inner.number(core, TableIndex(at)).number).collect();
         Content { snapshot, numbers }
     };
     parts.log.write_checkpoint(position, &[&content.encode()])?;
@@ -62,5 +74,37 @@ fn retire(shared: &Arc<Shared<Disk>>, dead: &[u64]) -> wh_log::Result<()> {
     parts.log.retire(&dead)?;
     parts.inner.lock().usage.forget(&dead);
     tracing::debug!(count = dead.len(), "segments freed");
+    Ok(())
+}
+
+/// Writes the names of tables anew whose record is in a segment that goes: a lost checkpoint must not cost a name.
+fn name_again(shared: &Arc<Shared<Disk>>, runtime: &Handle, dead: &[u64]) -> wh_log::Result<()> {
+    let parts = &shared.store.0;
+    let wall = shared.clock.wall();
+    let named: Vec<(usize, u64)> = {
+        let inner = parts.inner.lock();
+        let going = |segment: Option<u64>| segment.is_some_and(|segment| dead.contains(&segment));
+        let tables = inner.tables.iter().enumerate();
+        tables.filter(|(_, named)| going(named.segment)).map(|(at, named)| (at, named.number)).collect()
+    };
+    for some in named.chunks(record::LIST) {
+        let mut batch = Batch::default();
+        {
+            let inner = parts.inner.lock();
+            for (_, number) in some {
+                if let Some((tenant, table)) = inner.names.get(number) {
+                    batch.push(record::TABLE, *number, 0, wall, |out| record::encode_table(out, tenant, table));
+                }
+            }
+        }
+        let places = batch.with(|records| runtime.block_on(parts.log.append(records)))?;
+        let Position { segment, .. } = places.first().position();
+        let mut inner = parts.inner.lock();
+        for (at, _) in some {
+            if let Some(named) = inner.tables.get_mut(*at) {
+                named.segment = Some(segment);
+            }
+        }
+    }
     Ok(())
 }

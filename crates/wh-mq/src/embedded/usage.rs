@@ -59,8 +59,8 @@ impl Usage {
         segments.iter().filter_map(part).min().map(|(_, number)| number)
     }
 
-    /// Bytes that are needed.
-    pub(super) fn live_bytes(&self) -> u64 {
-        self.0.values().map(|used| used.live_bytes).sum()
+    /// Bytes of a segment that are needed.
+    pub(super) fn live_bytes_of(&self, segment: u64) -> u64 {
+        self.0.get(&segment).map_or(0, |used| used.live_bytes)
     }
 }

@@ -1,0 +1,161 @@
+//! Looking into a queue's folder while no process has it: what is in it, and whether it can all be read.
+//!
+//! Nothing but the lock is written. What a crash left half done stays as it is; opening the queue puts it in order.
+
+mod untouched;
+
+use super::{Options, recover};
+use crate::{Error, Kind, Result};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+use wh_log::Detail;
+pub use wh_log::{Damage, Place};
+use wh_types::{Cursor, Epoch, Table, Tenant};
+
+/// What a queue's folder holds.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// The folder.
+    pub dir: PathBuf,
+    /// Which history it is.
+    pub epoch: Option<Epoch>,
+    /// The sequence of the next block.
+    pub next_sequence: u64,
+    /// By tenant.
+    pub tenants: BTreeMap<Tenant, TenantReport>,
+    /// Oldest first.
+    pub segments: Vec<SegmentReport>,
+    /// A write that was never answered was cut short by a crash; nothing is missing.
+    pub torn: bool,
+    /// What cannot be read, at most the first 1,000 places.
+    pub damages: Vec<Damage>,
+    /// All there are.
+    pub damage_count: u64,
+}
+
+/// What one tenant has in it.
+#[derive(Clone, Debug, Default)]
+pub struct TenantReport {
+    /// Bytes charged to it.
+    pub bytes: u64,
+    /// Its budget.
+    pub budget_bytes: u64,
+    /// By table.
+    pub tables: BTreeMap<Table, TableReport>,
+    /// Dead letters dropped for want of room, since the queue was made.
+    pub dead_letters_dropped: u64,
+}
+
+/// What one table has in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TableReport {
+    /// Blocks that can be read: unsettled, and settled ones of the history.
+    pub blocks: u64,
+    /// Rows of them.
+    pub rows: u64,
+    /// Blocks not settled.
+    pub unsettled_blocks: u64,
+    /// Rows of them.
+    pub unsettled_rows: u64,
+    /// The first block that can be read.
+    pub first: Option<Cursor>,
+    /// The last one.
+    pub last: Option<Cursor>,
+    /// Dead letters kept.
+    pub dead_letters: u64,
+}
+
+/// One segment file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SegmentReport {
+    /// Its number.
+    pub number: u64,
+    /// Bytes of it that are written.
+    pub bytes: u64,
+    /// Bytes of it that are needed.
+    pub live_bytes: u64,
+    /// Whether it is written no more.
+    pub sealed: bool,
+    /// Whether damage was met in it.
+    pub damaged: bool,
+}
+
+/// Lists what a queue's folder holds. Reads no bodies. Blocking.
+///
+/// # Errors
+/// `Denied` where the folder is none of a queue, cannot be read, or is in use; the text names path and owner.
+pub fn inspect(dir: &Path) -> Result<Report> {
+    look(dir, Detail::Heads)
+}
+
+/// The same, and reads every byte: damage in bodies is found too. Blocking, for as long as the disk takes.
+///
+/// # Errors
+/// As [`inspect`]. Damage is no error: it is in the report.
+pub fn verify(dir: &Path) -> Result<Report> {
+    look(dir, Detail::Full)
+}
+
+fn look(dir: &Path, detail: Detail) -> Result<Report> {
+    if !dir.is_dir() {
+        let text = format!("{}: no folder of a queue is there", dir.display());
+        return Err(Error::new("inspect queue", Kind::Folder(text)));
+    }
+    let mut options = Options::new(dir);
+    options.disk = Arc::new(untouched::Untouched::default());
+    let found = recover::recover(&options, detail)?;
+    let (mut core, parts, recovery) = (found.core, found.parts, found.recovery);
+    let status = core.status();
+    let mut report = Report {
+        dir: dir.to_owned(),
+        epoch: Some(core.epoch()),
+        next_sequence: core.draw_sequence(),
+        torn: recovery.torn,
+        damages: recovery.damages,
+        damage_count: recovery.damage_count,
+        ..Report::default()
+    };
+    for (tenant, status) in status {
+        let of_tenant = report.tenants.entry(tenant).or_default();
+        of_tenant.bytes = status.bytes;
+        of_tenant.budget_bytes = status.budget_bytes.unwrap_or(0);
+        of_tenant.dead_letters_dropped = status.dead_letters_dropped;
+        for (table, count) in status.dead_letters {
+            of_tenant.tables.entry(table).or_default().dead_letters = count;
+        }
+    }
+    for (tenant, table, held) in core.held() {
+        let of_table = report.tenants.entry(tenant.clone()).or_default().tables.entry(table.clone()).or_default();
+        let cursor = |sequence: Option<u64>| sequence.map(|sequence| core.cursor(sequence));
+        of_table.blocks = held.blocks;
+        of_table.rows = held.rows;
+        of_table.unsettled_blocks = held.unsettled_blocks;
+        of_table.unsettled_rows = held.unsettled_rows;
+        (of_table.first, of_table.last) = (cursor(held.first), cursor(held.last));
+    }
+    let inner = parts.inner.lock();
+    report.segments = parts
+        .log
+        .segments()
+        .into_iter()
+        .map(|segment| SegmentReport {
+            number: segment.number,
+            bytes: u64::from(segment.bytes),
+            live_bytes: inner.usage.live_bytes_of(segment.number),
+            sealed: segment.sealed,
+            damaged: segment.damaged,
+        })
+        .collect();
+    Ok(report)
+}
+
+impl Report {
+    /// Whether everything in it can be read.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.damage_count == 0
+    }
+}

@@ -1,0 +1,247 @@
+//! mq50–mq55: rows that ClickHouse refused.
+
+use crate::{
+    Arm, Ending, Stage,
+    case::cases,
+    stage::{WIDE, failed, ids, letter, quiet, setup, table, take, tenant},
+};
+use anyhow::ensure;
+use std::time::Duration;
+use wh_mq::{Allowance, DeadLetter, DeadLetterId, DeadLetterQuery};
+use wh_types::{Class, Cursor};
+
+cases! {
+    mq50_letters_come_back_with_all_fields_in_the_order_of_parking,
+    mq50_they_are_there_after_a_crash,
+    mq51_the_same_id_is_kept_once,
+    mq52_parking_settles_nothing,
+    mq53_a_purged_letter_is_gone_for_good needs Purge twin mq53_purging_is_unsupported,
+    mq53_purging_an_unknown_letter_is_no_error_and_not_counted needs Purge twin mq53_purging_is_unsupported,
+    mq53_a_purged_letter_can_be_parked_again needs Purge twin mq53_purging_is_unsupported,
+    mq54_beyond_their_share_the_oldest_are_dropped_and_counted needs Allowances twin no_share_of_ours,
+    mq54_a_full_tenant_can_still_park needs Allowances twin no_share_of_ours,
+    mq55_pages_skip_nothing_and_filter_by_table,
+    mq55_a_tenant_without_letters_has_an_empty_page,
+    mq55_the_status_counts_them_by_table,
+}
+
+async fn mq53_purging_is_unsupported(arm: &dyn Arm) -> anyhow::Result<()> {
+    let stage = Stage::open(arm).await?;
+    let (cursor, letters) = parked(&stage, 1).await?;
+    let ids = [letters[0].id, letter("t", cursor, 9).id];
+    failed(stage.broker().purge_dead_letters(&tenant("acme"), &ids).await, Class::Unsupported)
+}
+
+async fn no_share_of_ours(arm: &dyn Arm) -> anyhow::Result<()> {
+    let stage = Stage::open(arm).await?;
+    failed(stage.broker().set_allowance(&tenant("acme"), setup().allowance).await, Class::Unsupported)
+}
+
+async fn park(stage: &Stage, letters: &[DeadLetter]) -> anyhow::Result<()> {
+    let outcomes = stage.broker().dead_letter(letters).await;
+    ensure!(outcomes.len() == letters.len());
+    outcomes.into_iter().try_for_each(|outcome| outcome.map_err(anyhow::Error::from))
+}
+
+/// Parks so many letters of one block.
+async fn parked(stage: &Stage, count: u32) -> anyhow::Result<(Cursor, Vec<DeadLetter>)> {
+    let cursor = stage.store(&stage.block("t", 500)).await?;
+    let letters: Vec<DeadLetter> = (0..count).map(|row| letter("t", cursor, row)).collect();
+    park(stage, &letters).await?;
+    Ok((cursor, letters))
+}
+
+async fn all(stage: &Stage) -> anyhow::Result<Vec<DeadLetter>> {
+    let query = DeadLetterQuery { limit: 900, ..DeadLetterQuery::default() };
+    let page = stage.broker().dead_letters(&tenant("acme"), &query).await?;
+    ensure!(!page.more, "900 are not enough");
+    Ok(page.letters)
+}
+
+async fn mq50_letters_come_back_with_all_fields_in_the_order_of_parking(arm: &dyn Arm) -> anyhow::Result<()> {
+    let stage = Stage::open(arm).await?;
+    let cursor = stage.store(&stage.block("t", 9)).await?;
+    let mut letters: Vec<DeadLetter> = [5, 1, 8, 0].map(|row| letter("t", cursor, row)).to_vec();
+    letters[2].body = bytes::Bytes::new();
+    letters[3].reason = String::new();
+    park(&stage, &letters[..2]).await?;
+    park(&stage, &letters[2..]).await?;
+    let came = all(&stage).await?;
+    ensure!(came == letters, "{came:?}");
+    Ok(())
+}
+
+async fn mq50_they_are_there_after_a_crash(arm: &dyn Arm) -> anyhow::Result<()> {
+    let mut stage = Stage::open(arm).await?;
+    let (cursor, mut letters) = parked(&stage, 20).await?;
+    for (n, ending) in [(20, Ending::Crash), (21, Ending::Clean), (22, Ending::Crash)] {
+        stage.reopen(ending).await?;
+        ensure!(all(&stage).await? == letters, "after {ending:?}");
+        let one = letter("t", cursor, n);
+        park(&stage, std::slice::from_ref(&one)).await?;
+        letters.push(one);
+        ensure!(all(&stage).await? == letters, "after {ending:?} and one more");
+    }
+    Ok(())
+}
+
+async fn mq51_the_same_id_is_kept_once(arm: &dyn Arm) -> anyhow::Result<()> {
+    let mut stage = Stage::open(arm).await?;
+    let (cursor, letters) = parked(&stage, 3).await?;
+    let again = DeadLetter { reason: "another".into(), ..letters[1].clone() };
+    park(&stage, &[again.clone(), again.clone()]).await?;
+    let fresh = letter("t", cursor, 7);
+    let both = [fresh.clone(), fresh.clone()];
+    let (a, b) = futures::join!(park(&stage, &both), park(&stage, &both));
+    a?;
+    b?;
+    let expected: Vec<DeadLetter> = letters.into_iter().chain([fresh]).collect();
+    ensure!(all(&stage).await? == expected);
+    stage.reopen(Ending::Crash).await?;
+    park(&stage, &[again]).await?;
+    ensure!(all(&stage).await? == expected, "after a reopen");
+    Ok(())
+}
+
+async fn mq52_parking_settles_nothing(arm: &dyn Arm) -> anyhow::Result<()> {
+    let stage = Stage::open(arm).await?;
+    let block = stage.block("t", 2);
+    let cursor = stage.store(&block).await?;
+    let mut feed = stage.feed("t", WIDE).await?;
+    take(&mut *feed, 1).await?;
+    park(&stage, &[letter("t", cursor, 0), letter("t", cursor, 1)]).await?;
+    feed.release().await?;
+    let mut feed = stage.feed("t", WIDE).await?;
+    ensure!(ids(&take(&mut *feed, 1).await?) == [block.id]);
+    quiet(&mut *feed).await
+}
+
+async fn mq53_a_purged_letter_is_gone_for_good(arm: &dyn Arm) -> anyhow::Result<()> {
+    let mut stage = Stage::open(arm).await?;
+    let (_, letters) = parked(&stage, 6).await?;
+    let gone: Vec<DeadLetterId> = [0, 3, 5].map(|n: usize| letters[n].id).to_vec();
+    ensure!(stage.broker().purge_dead_letters(&tenant("acme"), &gone).await? == 3);
+    let left: Vec<DeadLetter> = letters.into_iter().filter(|letter| !gone.contains(&letter.id)).collect();
+    ensure!(all(&stage).await? == left);
+    for ending in [Ending::Crash, Ending::Clean] {
+        stage.reopen(ending).await?;
+        ensure!(all(&stage).await? == left, "after {ending:?}");
+    }
+    Ok(())
+}
+
+async fn mq53_purging_an_unknown_letter_is_no_error_and_not_counted(arm: &dyn Arm) -> anyhow::Result<()> {
+    let stage = Stage::open(arm).await?;
+    let (cursor, letters) = parked(&stage, 2).await?;
+    let acme = tenant("acme");
+    let ids = [letters[0].id, letter("t", cursor, 400).id];
+    ensure!(stage.broker().purge_dead_letters(&acme, &ids).await? == 1);
+    ensure!(stage.broker().purge_dead_letters(&acme, &ids).await? == 0);
+    ensure!(stage.broker().purge_dead_letters(&acme, &[]).await? == 0);
+    ensure!(stage.broker().purge_dead_letters(&tenant("globex"), &[letters[1].id]).await? == 0, "another tenant's");
+    ensure!(all(&stage).await? == letters[1..]);
+    Ok(())
+}
+
+async fn mq53_a_purged_letter_can_be_parked_again(arm: &dyn Arm) -> anyhow::Result<()> {
+    let mut stage = Stage::open(arm).await?;
+    let (_, letters) = parked(&stage, 3).await?;
+    stage.broker().purge_dead_letters(&tenant("acme"), &[letters[0].id]).await?;
+    park(&stage, &letters[..1]).await?;
+    let expected = [letters[1].clone(), letters[2].clone(), letters[0].clone()];
+    ensure!(all(&stage).await? == expected, "it comes last now");
+    stage.reopen(Ending::Crash).await?;
+    ensure!(all(&stage).await? == expected, "after a reopen");
+    Ok(())
+}
+
+fn small() -> Allowance {
+    Allowance { bytes: 40_000, table_bytes: 40_000, history: Duration::from_secs(60) }
+}
+
+async fn mq54_beyond_their_share_the_oldest_are_dropped_and_counted(arm: &dyn Arm) -> anyhow::Result<()> {
+    let mut stage = Stage::open(arm).await?;
+    stage.broker().set_allowance(&tenant("acme"), small()).await?;
+    let (cursor, mut letters) = parked(&stage, 10).await?;
+    ensure!(all(&stage).await?.len() == 10, "ten fit into a tenth of 40,000 bytes");
+    for row in 10..100 {
+        let one = letter("t", cursor, row);
+        park(&stage, std::slice::from_ref(&one)).await?;
+        letters.push(one);
+    }
+    let kept = all(&stage).await?;
+    ensure!((10..=30).contains(&kept.len()), "{} are kept", kept.len());
+    ensure!(kept[..] == letters[100 - kept.len()..], "the oldest go first");
+    let dropped = (100 - kept.len()) as u64;
+    for ending in [None, Some(Ending::Clean)] {
+        if let Some(ending) = ending {
+            stage.reopen(ending).await?;
+            ensure!(all(&stage).await? == kept);
+        }
+        let status = stage.broker().status().await?;
+        let counted = status.tenants[&tenant("acme")].dead_letters_dropped;
+        ensure!(counted == dropped, "{counted} of {dropped} are counted, after {ending:?}");
+    }
+    // publishing goes on
+    stage.store(&stage.block("t", 1)).await?;
+    Ok(())
+}
+
+async fn mq54_a_full_tenant_can_still_park(arm: &dyn Arm) -> anyhow::Result<()> {
+    let stage = Stage::open(arm).await?;
+    stage.broker().set_allowance(&tenant("acme"), small()).await?;
+    let cursor = stage.store(&stage.block("t", 1)).await?;
+    while stage.offer(&stage.block("t", 100)).await?.is_ok() {}
+    let letters = [letter("t", cursor, 0)];
+    park(&stage, &letters).await?;
+    ensure!(all(&stage).await? == letters);
+    Ok(())
+}
+
+async fn mq55_pages_skip_nothing_and_filter_by_table(arm: &dyn Arm) -> anyhow::Result<()> {
+    let stage = Stage::open(arm).await?;
+    let cursor = stage.store(&stage.block("t", 500)).await?;
+    let names = ["t", "u", "t", "a.b"];
+    let letters: Vec<DeadLetter> = (0..50).map(|row| letter(names[row as usize % 4], cursor, row)).collect();
+    park(&stage, &letters).await?;
+    for name in [None, Some("t"), Some("a.b"), Some("nobody's")] {
+        let expected: Vec<&DeadLetter> =
+            letters.iter().filter(|letter| name.is_none_or(|name| letter.table == table(name))).collect();
+        for limit in [0, 1, 7, 13, 50, 51] {
+            let mut query = DeadLetterQuery { table: name.map(table), after: None, limit };
+            let mut came = Vec::new();
+            loop {
+                let page = stage.broker().dead_letters(&tenant("acme"), &query).await?;
+                ensure!(page.letters.len() <= limit.max(1));
+                query.after = page.letters.last().map(|letter| letter.id);
+                came.extend(page.letters);
+                if !page.more {
+                    break;
+                }
+                ensure!(query.after.is_some(), "an empty page says that there is more");
+            }
+            ensure!(came.iter().eq(expected.iter().copied()), "{name:?} by {limit}: {} came", came.len());
+        }
+    }
+    Ok(())
+}
+
+async fn mq55_a_tenant_without_letters_has_an_empty_page(arm: &dyn Arm) -> anyhow::Result<()> {
+    let stage = Stage::open(arm).await?;
+    parked(&stage, 1).await?;
+    for name in ["globex", "never-seen"] {
+        let page = stage.broker().dead_letters(&tenant(name), &DeadLetterQuery::default()).await?;
+        ensure!(page.letters.is_empty() && !page.more, "{page:?}");
+    }
+    Ok(())
+}
+
+async fn mq55_the_status_counts_them_by_table(arm: &dyn Arm) -> anyhow::Result<()> {
+    let stage = Stage::open(arm).await?;
+    let (cursor, _) = parked(&stage, 3).await?;
+    park(&stage, &[letter("u", cursor, 100)]).await?;
+    let status = stage.broker().status().await?;
+    let counts = &status.tenants[&tenant("acme")].dead_letters;
+    ensure!(counts.get(&table("t")) == Some(&3) && counts.get(&table("u")) == Some(&1), "{counts:?}");
+    Ok(())
+}

@@ -1,0 +1,337 @@
+//! What every case needs: an opened queue, blocks to publish, feeds to empty, waits for conditions.
+
+use crate::{Arm, Ending, Setup, Stand};
+use anyhow::{Context as _, bail, ensure};
+use bytes::Bytes;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+use wh_mq::{
+    AckToken, Allowance, Broker, Budget, DeadLetter, DeadLetterId, Delivery, Feed, From, Happening, History, Receipt,
+    Settle, Unit, Verdict,
+};
+use wh_types::{Block, BlockId, Class, Cursor, Encoding, RowCursor, Table, Tenant, Timestamp};
+
+/// How long anything may take that must come.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+/// How long it must stay quiet where nothing may come.
+pub const QUIET: Duration = Duration::from_millis(250);
+/// A budget nothing reaches.
+pub const WIDE: Budget = Budget { rows: 1_000_000, bytes: 1 << 30 };
+
+/// An opened queue.
+#[derive(Debug)]
+pub struct Stage {
+    stand: Box<dyn Stand>,
+    ids: AtomicU64,
+}
+
+/// What most cases want.
+#[must_use]
+pub fn setup() -> Setup {
+    let mb = 1024 * 1024;
+    Setup {
+        shards: 4,
+        ack_wait: Duration::from_secs(30),
+        duplicate_window: Duration::from_secs(120),
+        allowance: Allowance { bytes: 256 * mb, table_bytes: 256 * mb, history: Duration::from_secs(300) },
+        tenants: vec![tenant("acme"), tenant("globex")],
+    }
+}
+
+/// A tenant. Falls back to the default one, which no case wants: a bad name shows in the case.
+#[must_use]
+pub fn tenant(name: &str) -> Tenant {
+    Tenant::new(name).unwrap_or_default()
+}
+
+/// A table.
+///
+/// # Panics
+/// Never: the names are the cases' own.
+#[must_use]
+pub fn table(name: &str) -> Table {
+    #[expect(clippy::expect_used, reason = "the names are the cases' own")]
+    Table::new(name).expect("a table name")
+}
+
+impl Stage {
+    /// Opens a queue as most cases want it.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub async fn open(arm: &dyn Arm) -> anyhow::Result<Self> {
+        Self::with(arm, setup()).await
+    }
+
+    /// Opens a queue.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub async fn with(arm: &dyn Arm, setup: Setup) -> anyhow::Result<Self> {
+        let stand = arm.open(setup).await.with_context(|| format!("opening {}", arm.name()))?;
+        Ok(Self { stand, ids: AtomicU64::new(1) })
+    }
+
+    /// The queue.
+    #[must_use]
+    pub fn broker(&self) -> Arc<dyn Broker> {
+        self.stand.broker()
+    }
+
+    /// Ends the queue and opens what it left.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub async fn reopen(&mut self, ending: Ending) -> anyhow::Result<()> {
+        self.stand.reopen(ending).await
+    }
+
+    /// A block of `acme` with rows of their own.
+    pub fn block(&self, table_name: &str, rows: u32) -> Block {
+        self.block_of("acme", table_name, rows)
+    }
+
+    /// A block of any tenant.
+    pub fn block_of(&self, tenant_name: &str, table_name: &str, rows: u32) -> Block {
+        let n = self.ids.fetch_add(1, Ordering::Relaxed);
+        let text: String = (0..rows).map(|row| format!("{{\"block\":{n},\"row\":{row}}}\n")).collect();
+        let mut id = [0; 16];
+        id[..8].copy_from_slice(&n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes());
+        id[8..].copy_from_slice(&n.to_le_bytes());
+        Block {
+            id: BlockId(id),
+            tenant: tenant(tenant_name),
+            table: table(table_name),
+            received: Timestamp::from_millis(1_750_000_000_000 + i64::try_from(n).unwrap_or(0)),
+            rows,
+            decoded_bytes: u32::try_from(text.len()).unwrap_or(u32::MAX),
+            encoding: Encoding::Zstd,
+            body: if rows == 0 { Bytes::new() } else { packed(text.as_bytes()) },
+            chain: None,
+            trace: None,
+        }
+    }
+
+    /// Publishes blocks that must be stored; gives their cursors.
+    ///
+    /// # Errors
+    /// One was not.
+    pub async fn publish(&self, blocks: &[Block]) -> anyhow::Result<Vec<Cursor>> {
+        let outcomes = self.broker().publish(blocks).await;
+        ensure!(outcomes.len() == blocks.len(), "{} outcomes for {} blocks", outcomes.len(), blocks.len());
+        let mut cursors = Vec::new();
+        for outcome in outcomes {
+            match outcome? {
+                Receipt::Stored(cursor) => cursors.push(cursor),
+                Receipt::Duplicate(cursor) => bail!("a new block was answered Duplicate({cursor})"),
+            }
+        }
+        Ok(cursors)
+    }
+
+    /// Publishes one block that must be stored.
+    ///
+    /// # Errors
+    /// It was not.
+    pub async fn store(&self, block: &Block) -> anyhow::Result<Cursor> {
+        self.publish(std::slice::from_ref(block)).await?.pop().context("no outcome")
+    }
+
+    /// Publishes one block, whatever comes.
+    ///
+    /// # Errors
+    /// There was no outcome at all.
+    pub async fn offer(&self, block: &Block) -> anyhow::Result<wh_mq::Result<Receipt>> {
+        self.broker().publish(std::slice::from_ref(block)).await.pop().context("no outcome")
+    }
+
+    /// The unit of a table of `acme`.
+    #[must_use]
+    pub fn unit(&self, table_name: &str) -> Unit {
+        self.broker().unit_of(&tenant("acme"), &table(table_name))
+    }
+
+    /// Takes the unit of a table of `acme`.
+    ///
+    /// # Errors
+    /// It cannot be taken.
+    pub async fn feed(&self, table_name: &str, budget: Budget) -> anyhow::Result<Box<dyn Feed>> {
+        Ok(self.broker().feed(self.unit(table_name), budget).await?)
+    }
+
+    /// Two tables of `acme` in different units.
+    ///
+    /// # Errors
+    /// All names fall into one unit.
+    pub fn apart(&self) -> anyhow::Result<(&'static str, &'static str)> {
+        let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
+        let other = names.into_iter().find(|name| self.unit(name) != self.unit("a"));
+        Ok(("a", other.context("all tables are in one unit")?))
+    }
+
+    /// Follows a table of `acme`.
+    ///
+    /// # Errors
+    /// It cannot be followed.
+    pub async fn follow(&self, table_name: &str, from: From) -> anyhow::Result<Box<dyn History>> {
+        Ok(self.broker().history(&tenant("acme"), &table(table_name), from).await?)
+    }
+}
+
+/// A body that decodes. Small texts only.
+fn packed(text: &[u8]) -> Bytes {
+    wh_types::frame::encode(Encoding::Zstd, text).unwrap_or_default()
+}
+
+/// The next delivery, which must come.
+///
+/// # Errors
+/// It did not.
+pub async fn next(feed: &mut dyn Feed) -> anyhow::Result<Delivery> {
+    let next = tokio::time::timeout(PATIENCE, feed.next()).await.context("no delivery came")?;
+    next?.context("the feed ended")
+}
+
+/// So many deliveries, which must come.
+///
+/// # Errors
+/// They did not.
+pub async fn take(feed: &mut dyn Feed, count: usize) -> anyhow::Result<Vec<Delivery>> {
+    let mut all = Vec::with_capacity(count);
+    for n in 0..count {
+        all.push(next(feed).await.with_context(|| format!("after {n} of {count}"))?);
+    }
+    Ok(all)
+}
+
+/// Nothing may be delivered for a while.
+///
+/// # Errors
+/// Something was.
+pub async fn quiet(feed: &mut dyn Feed) -> anyhow::Result<()> {
+    match tokio::time::timeout(QUIET, feed.next()).await {
+        Err(_) => Ok(()),
+        Ok(next) => bail!("{next:?} came, and nothing may come"),
+    }
+}
+
+/// Settles deliveries, each of which must go well.
+///
+/// # Errors
+/// One did not.
+pub async fn settle(by: &dyn Settle, deliveries: &[Delivery], verdict: Verdict) -> anyhow::Result<()> {
+    let tokens: Vec<AckToken> = deliveries.iter().map(|delivery| delivery.token).collect();
+    let outcomes = by.settle(&tokens, verdict).await;
+    ensure!(outcomes.len() == tokens.len(), "{} outcomes for {} tokens", outcomes.len(), tokens.len());
+    outcomes.into_iter().try_for_each(|outcome| outcome.map_err(anyhow::Error::from))
+}
+
+/// Takes and settles everything of a unit until it is quiet; gives it in order.
+///
+/// # Errors
+/// A delivery or a settle failed.
+pub async fn drain(feed: &mut dyn Feed) -> anyhow::Result<Vec<Delivery>> {
+    let mut all = Vec::new();
+    while let Ok(next) = tokio::time::timeout(QUIET, feed.next()).await {
+        let delivery = next?.context("the feed ended")?;
+        settle(&*feed.settle(), std::slice::from_ref(&delivery), Verdict::Ack).await?;
+        all.push(delivery);
+    }
+    Ok(all)
+}
+
+/// What a history shows next, which must come.
+///
+/// # Errors
+/// It did not.
+pub async fn shown(history: &mut dyn History) -> anyhow::Result<Happening> {
+    let next = tokio::time::timeout(PATIENCE, history.next()).await.context("nothing was shown")?;
+    next?.context("the history ended")
+}
+
+/// A block that a history must show next.
+///
+/// # Errors
+/// Something else was shown.
+pub async fn shown_block(history: &mut dyn History) -> anyhow::Result<(Cursor, Block)> {
+    match shown(history).await? {
+        Happening::Block(cursor, block) => Ok((cursor, block)),
+        other @ (Happening::Live | Happening::Gap(_)) => bail!("{other:?} was shown where a block must be"),
+    }
+}
+
+/// That a history says `Live` next.
+///
+/// # Errors
+/// It shows something else.
+pub async fn shown_live(history: &mut dyn History) -> anyhow::Result<()> {
+    let next = shown(history).await?;
+    ensure!(next == Happening::Live, "{next:?} was shown where Live must be");
+    Ok(())
+}
+
+/// Nothing may be shown for a while.
+///
+/// # Errors
+/// Something was.
+pub async fn shown_nothing(history: &mut dyn History) -> anyhow::Result<()> {
+    match tokio::time::timeout(QUIET, history.next()).await {
+        Err(_) => Ok(()),
+        Ok(next) => bail!("{next:?} was shown, and nothing may be"),
+    }
+}
+
+/// Waits for a condition, looking every few milliseconds.
+///
+/// # Errors
+/// It did not come true in time.
+pub async fn until<F>(what: &str, mut check: impl FnMut() -> F) -> anyhow::Result<()>
+where
+    F: Future<Output = anyhow::Result<bool>>,
+{
+    let wait = async {
+        while !check().await? {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        anyhow::Ok(())
+    };
+    tokio::time::timeout(PATIENCE, wait).await.with_context(|| format!("waiting until {what}"))?
+}
+
+/// The class an outcome must have failed with.
+///
+/// # Errors
+/// It went well, or failed otherwise.
+pub fn failed<T: std::fmt::Debug>(outcome: wh_mq::Result<T>, class: Class) -> anyhow::Result<()> {
+    match outcome {
+        Err(error) if error.class() == class => Ok(()),
+        other => bail!("{other:?} where {class:?} must be"),
+    }
+}
+
+/// The ids of deliveries, in order.
+#[must_use]
+pub fn ids(deliveries: &[Delivery]) -> Vec<BlockId> {
+    deliveries.iter().map(|delivery| delivery.block.id).collect()
+}
+
+/// A dead letter of `acme` with every field filled.
+#[must_use]
+pub fn letter(table_name: &str, cursor: Cursor, row: u32) -> DeadLetter {
+    DeadLetter {
+        id: DeadLetterId(RowCursor { block: cursor, row }),
+        tenant: tenant("acme"),
+        table: table(table_name),
+        body: Bytes::from(format!("{{\"bad\":{row}}}")),
+        reason: format!("row {row}: Cannot parse input: expected 'ü' before: \"x\\n\""),
+        code: "27".to_owned(),
+        column: (row % 2 == 0).then(|| "c öl".to_owned()),
+        attempted: Timestamp::from_nanos(1_750_000_000_123_456_789),
+        received: Timestamp::from_nanos(1_750_000_000_000_000_001),
+    }
+}

@@ -1,0 +1,64 @@
+//! Runs the suite: every case on every arm, in parallel, each on a runtime and a queue of its own.
+
+use conformance::{Arm, Case, Counts, Ledger, Verdict, all, arms, crash};
+use libtest_mimic::{Arguments, Failed, Trial};
+use std::{process::ExitCode, sync::Arc, time::Duration};
+
+/// No case may take longer: a hang is a failure with a name.
+const AT_MOST: Duration = Duration::from_secs(60);
+
+fn main() -> ExitCode {
+    if let Some(code) = crash::writer() {
+        return code;
+    }
+    let mut arguments = Arguments::from_args();
+    // cases wait more than they compute
+    arguments.test_threads.get_or_insert(8);
+    let ledger = Arc::new(
+        Ledger::read(include_str!("../matrix.toml"), include_str!("../expected.toml")).expect("the ledger's files"),
+    );
+    let arms: Vec<Arc<dyn Arm>> = arms::all().into_iter().map(Arc::from).collect();
+    let mut trials = Vec::new();
+    for line in ledger.lines() {
+        let arm = arms.iter().find(|arm| arm.name() == line.name);
+        let mut counts = Counts::default();
+        for case in all() {
+            let name = format!("{}::{}", line.name, case.name);
+            let verdict = Ledger::verdict(line, &case, arm.map(|arm| &**arm));
+            match (verdict, arm) {
+                (Verdict::Run, Some(arm)) => {
+                    counts.cases += 1;
+                    trials.push(trial(name, case, Arc::clone(arm), case.run));
+                }
+                (Verdict::Twin, Some(arm)) => {
+                    counts.twins += 1;
+                    let twin = case.twin.unwrap_or(case.run);
+                    trials.push(trial(name, case, Arc::clone(arm), twin).with_kind("twin"));
+                }
+                (Verdict::Skip(why), _) => {
+                    counts.skipped += 1;
+                    trials.push(Trial::test(name, || Ok(())).with_kind(why).with_ignored_flag(true));
+                }
+                (Verdict::Run | Verdict::Twin, None) => unreachable!("a case without an arm is skipped"),
+            }
+        }
+        let (ledger, line) = (Arc::clone(&ledger), line.clone());
+        let name = format!("{}::the_ledger_has_every_case", line.name);
+        trials.push(Trial::test(name, move || Ok(ledger.check(&line, counts)?)));
+    }
+    trials.extend(crash::trials());
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+fn trial(name: String, case: Case, arm: Arc<dyn Arm>, run: conformance::Run) -> Trial {
+    Trial::test(name, move || {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        let outcome = runtime.block_on(async { tokio::time::timeout(AT_MOST, run(&*arm)).await });
+        runtime.shutdown_background();
+        match outcome {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(Failed::from(format!("{}: {error:#}", case.name))),
+            Err(_) => Err(Failed::from(format!("{} took more than {AT_MOST:?}", case.name))),
+        }
+    })
+}
