@@ -63,7 +63,7 @@ async fn each_fault_has_its_answer_and_good_rows_are_kept() {
     let batch = [
         good(6),
         r#"{"id":7,"at":"2026-01-01","note":"x","extra":1}"#.into(),
-        r#"{"id":"seven","at":"2026-01-01","note":[]}"#.into(),
+        r#"{"id":[7],"at":"2026-01-01","note":"x"}"#.into(),
         r#"{"id":7,"id":8,"at":"2026-01-01","note":"x"}"#.into(),
         r#"{"at":"2026-01-01","note":"x"}"#.into(),
         "[]".into(),
