@@ -5,8 +5,10 @@ use crate::{
     clickhouse::Clients,
     error::with_causes,
     front::{Front, Phase},
+    instance,
     life::Life,
     queue::Opening,
+    secrets::Secrets,
     serve::{Limits, Server, listen},
     telemetry::install_metrics,
 };
@@ -34,55 +36,65 @@ impl App {
     /// Detached: the port may stay open. Await it.
     pub async fn start(config: Config, about: About) -> Result<Running, StartError> {
         let (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>) = (Arc::new(SystemClock), Arc::new(OsEntropy));
-        let metrics = install_metrics(about, clock.clone());
-        let password = config.tenant_defaults.clickhouse.password.read()?;
-        let operator_key = config.auth.operator_key.read()?;
-        let clients = Clients::new(&config, password.as_ref())?;
-
-        let listener = listen(SocketAddr::new(config.server.host, config.server.port)).await?;
-        let addr = listener.local_addr().map_err(|source| crate::ListenError::Refused {
-            addr: (config.server.host, config.server.port).into(),
-            source,
-        })?;
-        let front = Front::new(entropy.clone());
-        let limits =
-            Limits { max_connections: config.server.max_connections, header_timeout: config.server.header_timeout };
-        let server = Server::start(listener, front.clone(), limits);
-        info!(%addr, "listening on http://{addr}");
-
-        let opening = Opening::new(&config);
-        let queue = match opening.open(clock.clone(), entropy.clone()).await {
-            Ok(queue) => Some(queue),
-            Err(full) if full.no_space() => {
-                let why = with_causes(&full);
-                error!("no space for the queue, retrying every 5 s: {why}");
-                front.set(Phase::NoSpace(format!("no space for the queue: {why}")));
-                None
-            }
-            Err(error) => {
-                server.drain(Duration::ZERO).await;
-                return Err(error);
-            }
-        };
-        let stop = Stop::new();
-        let life = Life {
-            config,
-            about,
-            clock,
-            entropy,
-            metrics,
-            clients,
-            password,
-            operator_key,
-            front,
-            server,
-            opening,
-            tasks: Tasks::new(),
-            stop: stop.clone(),
-        };
-        let ended = Tasks::new().spawn("app/life", Box::pin(life.run(queue)));
-        Ok(Running { addr, stop, ended })
+        let opening = Opening::new(&config, clock.clone(), entropy.clone());
+        start(config, about, opening, clock, entropy).await
     }
+}
+
+pub(crate) async fn start(
+    config: Config,
+    about: About,
+    opening: Opening,
+    clock: Arc<dyn Clock>,
+    entropy: Arc<dyn Entropy>,
+) -> Result<Running, StartError> {
+    let metrics = install_metrics(about, clock.clone());
+    let secrets = Secrets::read(&config)?;
+    let clients = Clients::new(&config, secrets.password())?;
+
+    let listener = listen(SocketAddr::new(config.server.host, config.server.port)).await?;
+    let addr = listener.local_addr().map_err(|source| crate::ListenError::Refused {
+        addr: (config.server.host, config.server.port).into(),
+        source,
+    })?;
+    let front = Front::new(entropy.clone());
+    let limits =
+        Limits { max_connections: config.server.max_connections, header_timeout: config.server.header_timeout };
+    let server = Server::start(listener, front.clone(), limits);
+    let instance = config.instance_id.clone().unwrap_or_else(|| instance::name(&*entropy));
+    info!(%addr, instance, "{instance} listens on http://{addr}");
+
+    let queue = match opening.open().await {
+        Ok(queue) => Some(queue),
+        Err(full) if full.no_space() => {
+            let why = with_causes(&full);
+            error!("no space for the queue, retrying every 5 s: {why}");
+            front.set(Phase::NoSpace(format!("no space for the queue: {why}")));
+            None
+        }
+        Err(error) => {
+            server.drain(Duration::ZERO).await;
+            return Err(error);
+        }
+    };
+    let stop = Stop::new();
+    let life = Life {
+        config,
+        about,
+        clock,
+        entropy,
+        metrics,
+        clients,
+        secrets,
+        instance,
+        front,
+        server,
+        opening,
+        tasks: Tasks::new(),
+        stop: stop.clone(),
+    };
+    let ended = Tasks::new().spawn("app/life", Box::pin(life.run(queue)));
+    Ok(Running { addr, stop, ended })
 }
 
 /// A running application. Dropping it stops nothing.
@@ -117,3 +129,7 @@ impl Running {
         (&mut self.ended).await.unwrap_or(Err(RunError::Panicked("the application")))
     }
 }
+
+#[cfg(test)]
+#[path = "app_tests.rs"]
+mod tests;

@@ -2,6 +2,7 @@
 
 use crate::StartError;
 use std::time::Duration;
+use tracing::warn;
 use wh_clickhouse::{Client, DiscoveryOptions, Options};
 use wh_config::{Config, TenantDefaults};
 use wh_types::Secret;
@@ -29,6 +30,17 @@ impl Clients {
         };
         let client = |request_timeout| Client::new(options(request_timeout)).map_err(StartError::ClickHouse);
         Ok(Self { inserts: client(config.ingest.insert_timeout)?, queries: client(clickhouse.query_timeout)? })
+    }
+}
+
+impl Clients {
+    /// Uses another password from the next request on.
+    pub(crate) fn set_password(&self, password: Option<&Secret>) {
+        for client in [&self.inserts, &self.queries] {
+            if let Err(error) = client.set_password(password.cloned()) {
+                warn!(%error, "the new password of ClickHouse cannot be used, the one there was is kept");
+            }
+        }
     }
 }
 

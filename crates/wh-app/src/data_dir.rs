@@ -24,12 +24,11 @@ impl DataDirError {
     /// Whether room is all that is missing.
     #[must_use]
     pub fn no_space(&self) -> bool {
-        let full = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded];
-        self.source.as_ref().is_some_and(|source| full.contains(&source.kind()))
+        self.source.as_ref().is_some_and(full)
     }
 }
 
-/// Makes the folder where it is missing and writes a file in it.
+/// Makes the folder where it is missing and writes a file in it. A full disk is no fault of the folder.
 pub(crate) fn prepare(path: &Path) -> Result<(), DataDirError> {
     match fs::metadata(path) {
         Ok(there) if !there.is_dir() => {
@@ -51,15 +50,25 @@ pub(crate) fn prepare(path: &Path) -> Result<(), DataDirError> {
     });
     // a probe that stays is overwritten by the next
     let removed = fs::remove_file(&probe);
-    written.and(removed).map_err(|error| {
-        let problem = match error.kind() {
-            ErrorKind::PermissionDenied => "it is not writable for this user",
-            ErrorKind::ReadOnlyFilesystem => "it is on a read-only file system",
-            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "no space is left",
-            _ => "a file in it cannot be written",
-        };
-        DataDirError::new(path, problem, error)
-    })
+    match written.and(removed) {
+        // what is in the queue already may be delivered, and that makes room: let the queue say whether it opens
+        Err(error) if full(&error) => {
+            tracing::warn!(path = %path.display(), "no space is left in the data folder {}", path.display());
+            Ok(())
+        }
+        done => done.map_err(|error| {
+            let problem = match error.kind() {
+                ErrorKind::PermissionDenied => "it is not writable for this user",
+                ErrorKind::ReadOnlyFilesystem => "it is on a read-only file system",
+                _ => "a file in it cannot be written",
+            };
+            DataDirError::new(path, problem, error)
+        }),
+    }
+}
+
+fn full(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }
 
 fn why_not_made(error: &io::Error) -> &'static str {

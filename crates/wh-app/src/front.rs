@@ -2,7 +2,7 @@
 //! API.
 
 use arc_swap::ArcSwap;
-use axum::{Router, body::Body};
+use axum::body::Body;
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use std::{convert::Infallible, fmt, sync::Arc};
@@ -11,33 +11,41 @@ use wh_types::Entropy;
 
 /// What stands behind the port now.
 #[derive(Debug)]
-pub(crate) enum Phase {
+pub(crate) enum Phase<S> {
     /// The queue is being opened.
     Starting,
     /// The queue cannot be opened: its disk is full. With the words for people.
     NoSpace(String),
     /// The API.
-    Serving(Router),
+    Serving(S),
     /// The process is about to end.
     Stopped,
 }
 
 /// The port's answers. Cloning shares.
-#[derive(Clone)]
-pub(crate) struct Front(Arc<Inner>);
+pub(crate) struct Front<S>(Arc<Inner<S>>);
 
-struct Inner {
-    phase: ArcSwap<Phase>,
+struct Inner<S> {
+    phase: ArcSwap<Phase<S>>,
     entropy: Arc<dyn Entropy>,
 }
 
-impl Front {
+impl<S> Clone for Front<S> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<S> Front<S>
+where
+    S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible> + Clone,
+{
     pub(crate) fn new(entropy: Arc<dyn Entropy>) -> Self {
         Self(Arc::new(Inner { phase: ArcSwap::from_pointee(Phase::Starting), entropy }))
     }
 
     /// From now on.
-    pub(crate) fn set(&self, phase: Phase) {
+    pub(crate) fn set(&self, phase: Phase<S>) {
         self.0.phase.store(Arc::new(phase));
     }
 
@@ -45,7 +53,8 @@ impl Front {
     pub(crate) async fn call(&self, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
         let phase = self.0.phase.load_full();
         match &*phase {
-            Phase::Serving(router) => router.clone().call(request).await,
+            // always ready: its bounds answer requests, they do not queue them
+            Phase::Serving(api) => api.clone().call(request).await,
             Phase::Starting => Ok(self.not_yet(request.uri().path(), "server.starting", "this process is starting", 1)),
             Phase::Stopped => {
                 Ok(self.not_yet(request.uri().path(), "server.stopping", "this process is shutting down", 5))
@@ -75,7 +84,7 @@ fn answer(status: StatusCode, body: &serde_json::Value, retry_after: Option<u32>
     response
 }
 
-impl fmt::Debug for Front {
+impl<S: fmt::Debug> fmt::Debug for Front<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Front").field(&self.0.phase.load()).finish()
     }

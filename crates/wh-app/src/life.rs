@@ -4,16 +4,19 @@ use crate::{
     About, RunError,
     clickhouse::{self, Clients},
     front::{Front, Phase},
+    parts::{api_options, api_parts, worker},
     queue::Opening,
+    secrets::Secrets,
     serve::Server,
     telemetry::Metrics,
 };
 use std::{sync::Arc, time::Duration};
 use tokio::{task::JoinHandle, time::timeout_at};
 use tracing::{error, info, warn};
+use wh_api::Api;
 use wh_config::Config;
 use wh_mq::Broker;
-use wh_types::{Clock, Entropy, Secret, Stop, Tasks};
+use wh_types::{Clock, Entropy, Stop, Tasks};
 
 /// How often a full disk is tried again.
 const SPACE: Duration = Duration::from_secs(5);
@@ -31,9 +34,11 @@ pub(crate) struct Life {
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) metrics: Metrics,
     pub(crate) clients: Clients,
-    pub(crate) password: Option<Secret>,
-    pub(crate) operator_key: Option<Secret>,
-    pub(crate) front: Front,
+    /// As they were read at boot.
+    pub(crate) secrets: Secrets,
+    /// This start's name.
+    pub(crate) instance: String,
+    pub(crate) front: Front<Api>,
     pub(crate) server: Server,
     pub(crate) opening: Opening,
     pub(crate) tasks: Tasks,
@@ -43,8 +48,9 @@ pub(crate) struct Life {
 /// What runs besides the server.
 #[derive(Debug)]
 struct Parts {
+    api: Api,
     /// Ends the streams; first.
-    api: Stop,
+    streams: Stop,
     /// Ends the worker; once no request is in flight.
     ingest: Stop,
     /// Ends what only watches; last.
@@ -69,7 +75,7 @@ impl Life {
                 }
             },
         };
-        let mut parts = self.begin(queue).await;
+        let mut parts = self.begin(queue);
         let ended = tokio::select! {
             () = self.stop.wait() => None,
             ended = &mut parts.worker => Some(ended),
@@ -92,7 +98,7 @@ impl Life {
                 () = self.stop.wait() => return Ok(None),
                 () = tokio::time::sleep(SPACE) => {}
             }
-            match self.opening.open(self.clock.clone(), self.entropy.clone()).await {
+            match self.opening.open().await {
                 Ok(queue) => {
                     info!("there is space for the queue again");
                     return Ok(Some(queue));
@@ -105,9 +111,9 @@ impl Life {
 }
 
 impl Life {
-    /// The tenant's allowance, the schema, the worker, the API.
-    async fn begin(&self, queue: Arc<dyn Broker>) -> Parts {
-        let (api, ingest, rest) = (Stop::new(), Stop::new(), Stop::new());
+    /// The schema, the worker, the API.
+    fn begin(&self, queue: Arc<dyn Broker>) -> Parts {
+        let (streams, ingest, rest) = (Stop::new(), Stop::new(), Stop::new());
         let schema = wh_clickhouse::Discovery::start(
             self.clients.queries.clone(),
             clickhouse::discovery(&self.config),
@@ -116,44 +122,31 @@ impl Life {
             &self.tasks,
             rest.clone(),
         );
+        let worker = self.tasks.spawn("app/ingest", worker(self, queue.clone(), schema.clone()).run(ingest.clone()));
+        let operator_key = self.secrets.watch(&self.clients, &self.tasks, &rest);
+        let api =
+            Api::new(api_parts(self, queue.clone(), schema, operator_key, streams.clone()), api_options(&self.config));
+        self.front.set(Phase::Serving(api.clone()));
         self.tasks.spawn("app/metrics", self.metrics.clone().upkeep(rest.clone()));
-        let worker = self.tasks.spawn("app/ingest", self.worker(queue.clone(), schema).run(ingest.clone()));
-        self.front.set(Phase::Serving(axum::Router::new()));
-        Parts { api, ingest, rest, worker, queue }
-    }
-
-    fn worker(&self, queue: Arc<dyn Broker>, schema: wh_clickhouse::SchemaHandle) -> wh_ingest::Worker {
-        let sink = wh_ingest::ClickHouse::new(self.clients.inserts.clone(), Some(schema), self.clock.clone());
-        let parts = wh_ingest::Parts {
-            broker: queue,
-            sinks: Arc::new(Arc::new(sink)),
-            clock: self.clock.clone(),
-            entropy: self.entropy.clone(),
-        };
-        let ingest = &self.config.ingest;
-        let options = wh_ingest::Options {
-            batch_rows: ingest.batch_rows,
-            batch_bytes: ingest.batch_bytes,
-            batch_wait: ingest.batch_wait,
-            held_rows: ingest.held_rows,
-            held_bytes: ingest.held_bytes,
-            ack_wait: self.config.mq.embedded.ack_wait,
-            missing_table_hold: ingest.missing_table_hold,
-            stop_budget: self.config.server.shutdown_timeout,
-            ..wh_ingest::Options::default()
-        };
-        wh_ingest::Worker::new(parts, options)
+        info!("serving");
+        Parts { api, streams, ingest, rest, worker, queue }
     }
 
     /// Halt, drain, release, each within its bound.
     async fn end(self, parts: Parts, worker_ended: bool) {
-        let Parts { api, ingest, rest, mut worker, queue } = parts;
+        let Parts { api, streams, ingest, rest, mut worker, queue } = parts;
         let within = self.config.server.shutdown_timeout;
         let deadline = self.clock.now() + within + RELEASE;
-        api.give();
+        streams.give();
         let cut = self.server.drain(within).await;
         if cut > 0 {
             warn!(cut, "{cut} connections were cut: server.shutdown_timeout is over");
+        }
+        // rows of requests that were cut may still be on their way into the queue
+        if timeout_at(deadline, api.finish()).await.is_err() {
+            warn!(
+                "rows were left behind on their way into the queue; their senders were not told that they are stored"
+            );
         }
         ingest.give();
         if !worker_ended && timeout_at(deadline, &mut worker).await.is_err() {

@@ -3,9 +3,10 @@
 use std::{sync::OnceLock, time::Duration};
 
 /// Names and meanings: the generated metrics page is made of this.
-pub(crate) const DESCRIBED: [(&str, &str); 4] = [
+pub(crate) const DESCRIBED: [(&str, &str); 5] = [
     ("wavehouse_build_info", "1, with version and commit as labels"),
     ("wavehouse_process_uptime_seconds", "seconds since this process started"),
+    ("wavehouse_process_resident_bytes", "memory of this process that is in use"),
     ("wavehouse_http_connections", "open connections"),
     ("wavehouse_http_connections_full_total", "how often server.max_connections was reached"),
 ];
@@ -23,8 +24,18 @@ pub(crate) fn build(about: crate::About) {
     metrics::gauge!("wavehouse_build_info", "version" => about.version, "commit" => about.commit).set(1.0);
 }
 
-pub(crate) fn uptime(since_start: Duration) {
+/// What is measured when somebody looks.
+pub(crate) fn process(since_start: Duration) {
     metrics::gauge!("wavehouse_process_uptime_seconds").set(since_start.as_secs_f64());
+    if let Some(kib) = resident_kib() {
+        metrics::gauge!("wavehouse_process_resident_bytes").set(f64::from(kib) * 1024.0);
+    }
+}
+
+/// As Linux says it; nothing elsewhere.
+fn resident_kib() -> Option<u32> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.split_whitespace().next()?.parse().ok()
 }
 
 pub(crate) fn connections_full() {

@@ -2,34 +2,62 @@
 
 use crate::{StartError, data_dir};
 use std::{path::PathBuf, sync::Arc};
+use tracing::{error, info};
 use wh_config::{Config, QueueBackend};
-use wh_mq::Broker;
+use wh_mq::{Allowance, Broker, embedded};
 use wh_types::{Clock, Entropy};
 
 /// The queue's folder in the data folder.
 const FOLDER: &str = "queue";
 
-/// What opening takes.
+/// What opening takes. It may be tried again.
 #[derive(Clone, Debug)]
 pub(crate) struct Opening {
-    backend: QueueBackend,
     data_dir: PathBuf,
+    options: embedded::Options,
 }
 
 impl Opening {
-    pub(crate) fn new(config: &Config) -> Self {
-        Self { backend: config.mq.backend, data_dir: config.data_dir.clone() }
+    pub(crate) fn new(config: &Config, clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Self {
+        let QueueBackend::Embedded = config.mq.backend;
+        let queue = &config.mq.embedded;
+        let bytes = config.tenant_defaults.queue_max_bytes;
+        let options = embedded::Options {
+            shards: queue.shards,
+            ack_wait: queue.ack_wait,
+            // one table's flood leaves a fifth to the others
+            default_allowance: Allowance { bytes, table_bytes: bytes / 5 * 4, history: queue.history },
+            cache_bytes: queue.cache_bytes,
+            clock,
+            entropy,
+            ..embedded::Options::new(config.data_dir.join(FOLDER))
+        };
+        Self { data_dir: config.data_dir.clone(), options }
+    }
+
+    /// The same on another disk.
+    #[cfg(test)]
+    pub(crate) fn on(mut self, disk: Arc<wh_log::disk::sim::SimDisk>) -> Self {
+        self.options.disk = disk;
+        self
     }
 
     /// Opens it, reading what is there.
-    pub(crate) async fn open(
-        &self,
-        clock: Arc<dyn Clock>,
-        entropy: Arc<dyn Entropy>,
-    ) -> Result<Arc<dyn Broker>, StartError> {
+    pub(crate) async fn open(&self) -> Result<Arc<dyn Broker>, StartError> {
         data_dir::prepare(&self.data_dir)?;
-        let _ = (clock, entropy, self.backend);
-        let path = self.data_dir.join(FOLDER);
-        Err(StartError::Queue { path, source: wh_mq::Error::new("open", wh_mq::Kind::Unsupported("be opened")) })
+        let path = self.options.dir.clone();
+        let broker = embedded::Broker::open(self.options.clone())
+            .await
+            .map_err(|source| StartError::Queue { path: path.clone(), source })?;
+        let embedded::Recovery { blocks, dead_letters, took, damages, damage_count, torn } = broker.recovery();
+        let (path, took_ms) = (path.display(), took.as_millis());
+        info!(%path, blocks, dead_letters, took_ms, torn, "the queue in {path} is open, {blocks} blocks in it");
+        for damage in damages {
+            error!(%path, "the queue in {path} cannot be read at {}", damage.place);
+        }
+        if *damage_count > damages.len() as u64 {
+            error!(%path, damage_count, "{damage_count} places in {path} cannot be read in all");
+        }
+        Ok(Arc::new(broker))
     }
 }

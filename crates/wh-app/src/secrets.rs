@@ -1,42 +1,78 @@
 //! Secrets that stand in files, read again when the file changes (decision D18). A file that cannot be read keeps the
 //! secret there was.
 
-use std::{sync::Arc, time::Duration};
+use crate::clickhouse::Clients;
+use std::time::Duration;
 use tracing::{info, warn};
-use wh_config::SecretSource;
-use wh_types::{Secret, Stop};
+use wh_api::OperatorKey;
+use wh_config::{Config, SecretSource};
+use wh_types::{Secret, SecretFileError, Stop, Tasks};
 
 /// How often files are read. A swapped link, as orchestrators make them, is seen like any other change.
 const EVERY: Duration = Duration::from_secs(5);
 
 /// Told when a secret has changed.
-pub(crate) type Changed = Arc<dyn Fn(Option<Secret>) + Send + Sync>;
+type Changed = Box<dyn Fn(Option<Secret>) + Send + Sync>;
 
-/// One watched secret.
-#[derive(Clone)]
-pub(crate) struct Watched {
-    /// Its key in the configuration.
-    pub(crate) name: &'static str,
-    /// Where it stands.
-    pub(crate) source: SecretSource,
-    /// What it was at boot.
-    pub(crate) current: Option<Secret>,
-    /// Who uses it.
-    pub(crate) changed: Changed,
+/// The secrets of a configuration, as they were read at boot.
+#[derive(Clone, Debug)]
+pub(crate) struct Secrets {
+    password: (SecretSource, Option<Secret>),
+    operator_key: (SecretSource, Option<Secret>),
 }
 
-impl std::fmt::Debug for Watched {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Watched").field(&self.name).finish()
+impl Secrets {
+    pub(crate) fn read(config: &Config) -> Result<Self, SecretFileError> {
+        let read = |source: &SecretSource| Ok((source.clone(), source.read()?));
+        Ok(Self {
+            password: read(&config.tenant_defaults.clickhouse.password)?,
+            operator_key: read(&config.auth.operator_key)?,
+        })
+    }
+
+    /// ClickHouse's.
+    pub(crate) fn password(&self) -> Option<&Secret> {
+        self.password.1.as_ref()
+    }
+
+    /// From now on a changed file reaches the clients, and the key that this gives.
+    pub(crate) fn watch(&self, clients: &Clients, tasks: &Tasks, stop: &Stop) -> OperatorKey {
+        let operator_key = OperatorKey::new(self.operator_key.1.clone());
+        let (key, clients) = (operator_key.clone(), clients.clone());
+        let watched = [
+            Watched {
+                name: "auth.operator_key_file",
+                source: self.operator_key.0.clone(),
+                current: self.operator_key.1.clone(),
+                changed: Box::new(move |secret| key.set(secret)),
+            },
+            Watched {
+                name: "tenant_defaults.clickhouse.password_file",
+                source: self.password.0.clone(),
+                current: self.password.1.clone(),
+                changed: Box::new(move |secret| clients.set_password(secret.as_ref())),
+            },
+        ];
+        for one in watched {
+            tasks.spawn("app/secret", watch(one, stop.clone(), EVERY));
+        }
+        operator_key
     }
 }
 
-/// Watches until `stop` is given. Returns at once for a secret that is in no file.
-pub(crate) async fn watch(watched: Watched, stop: Stop) {
-    watch_every(watched, stop, EVERY).await;
+/// One watched secret.
+struct Watched {
+    /// Its key in the configuration.
+    name: &'static str,
+    source: SecretSource,
+    /// What it was at boot.
+    current: Option<Secret>,
+    /// Who uses it.
+    changed: Changed,
 }
 
-async fn watch_every(watched: Watched, stop: Stop, every: Duration) {
+/// Watches until `stop` is given. Returns at once for a secret that is in no file.
+async fn watch(watched: Watched, stop: Stop, every: Duration) {
     let Watched { name, source, mut current, changed } = watched;
     if source.file().is_none() {
         return;
@@ -83,10 +119,10 @@ mod tests {
             name: "auth.operator_key_file",
             current: source.read().unwrap(),
             source,
-            changed: Arc::new(move |secret| told.send(secret.map(|s| s.expose().to_owned())).unwrap()),
+            changed: Box::new(move |secret| told.send(secret.map(|s| s.expose().to_owned())).unwrap()),
         };
         let (tasks, stop) = (wh_types::Tasks::new(), Stop::new());
-        tasks.spawn("watch", watch_every(watched, stop.clone(), Duration::from_millis(1)));
+        tasks.spawn("watch", watch(watched, stop.clone(), Duration::from_millis(1)));
         let fresh = folder.path().join("fresh");
         for (text, expected) in [("two\n", Some("two")), ("", None), ("three", Some("three"))] {
             std::fs::write(&fresh, text).unwrap();

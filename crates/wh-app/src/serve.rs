@@ -1,9 +1,11 @@
 //! The HTTP server: listens, accepts within a bound, serves each connection, and stops without cutting answers.
 
 use crate::{front::Front, metrics};
-use hyper::{server::conn::http1, service::service_fn};
+use axum::body::Body;
+use http::{Request, Response};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{convert::Infallible, io, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::Semaphore,
@@ -45,6 +47,25 @@ pub(crate) async fn listen(addr: SocketAddr) -> Result<TcpListener, ListenError>
     })
 }
 
+/// What can be served.
+pub(crate) trait Api:
+    tower::Service<Request<Incoming>, Response = Response<Body>, Error = Infallible, Future: Send>
+    + Clone
+    + Send
+    + Sync
+    + 'static
+{
+}
+
+impl<S> Api for S where
+    S: tower::Service<Request<Incoming>, Response = Response<Body>, Error = Infallible, Future: Send>
+        + Clone
+        + Send
+        + Sync
+        + 'static
+{
+}
+
 /// A running server.
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -55,7 +76,7 @@ pub(crate) struct Server {
 
 impl Server {
     /// Serves until [`Server::drain`].
-    pub(crate) fn start(listener: TcpListener, front: Front, limits: Limits) -> Self {
+    pub(crate) fn start<S: Api>(listener: TcpListener, front: Front<S>, limits: Limits) -> Self {
         let server = Self { accept: Stop::new(), cut: Stop::new(), tasks: Tasks::new() };
         let connections = Connections {
             front,
@@ -82,15 +103,15 @@ impl Server {
     }
 }
 
-struct Connections {
-    front: Front,
+struct Connections<S> {
+    front: Front<S>,
     limits: Limits,
     stop: Stop,
     cut: Stop,
     tasks: Tasks,
 }
 
-impl Connections {
+impl<S: Api> Connections<S> {
     async fn accept(self, listener: TcpListener) {
         let slots = Arc::new(Semaphore::new(self.limits.max_connections.min(Semaphore::MAX_PERMITS)));
         let mut builder = http1::Builder::new();
@@ -149,7 +170,7 @@ impl Connections {
     }
 }
 
-async fn serve(builder: http1::Builder, stream: TcpStream, front: Front, stop: Stop, cut: Stop) {
+async fn serve<S: Api>(builder: http1::Builder, stream: TcpStream, front: Front<S>, stop: Stop, cut: Stop) {
     if let Err(error) = stream.set_nodelay(true) {
         debug!(%error, "TCP_NODELAY could not be set");
     }

@@ -17,7 +17,7 @@ const REQUEST: &[u8] = b"GET /slow HTTP/1.1\r\nhost: a\r\n\r\n";
 struct Bench {
     server: Server,
     addr: SocketAddr,
-    front: Front,
+    front: Front<Router>,
     came: Arc<Notify>,
     go: Arc<Notify>,
 }

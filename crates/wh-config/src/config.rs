@@ -78,12 +78,12 @@ pub enum QueueBackend {
 pub struct EmbeddedQueue {
     /// Units of delivery.
     pub shards: u32,
-    /// The most disk it takes, where that is bounded.
-    pub max_bytes: Option<u64>,
     /// How long a delivered block may be silent.
     pub ack_wait: Duration,
     /// How long a settled block stays readable.
     pub history: Duration,
+    /// Bytes of blocks kept in memory.
+    pub cache_bytes: usize,
 }
 
 /// How strictly rows are judged.

@@ -109,9 +109,9 @@ pub(crate) fn config(take: &mut Take<'_>) -> Config {
             backend: backend(take),
             embedded: EmbeddedQueue {
                 shards,
-                max_bytes: take.number("mq.embedded.max_bytes"),
                 ack_wait: take.span("mq.embedded.ack_wait"),
                 history: take.span("mq.embedded.history"),
+                cache_bytes: take.usize("mq.embedded.cache_bytes"),
             },
         },
         ingest: ingest(take, shards),

@@ -53,12 +53,12 @@ pub(crate) const KEYS: &[Key] = &[
         "Where rows are queued. `embedded`: in `data_dir`."),
     key("mq.embedded.shards", Kind::Int(1, 256), Is("8"),
         "How many units of delivery there are. Tables of different units never wait for each other."),
-    key("mq.embedded.max_bytes", Kind::Size(64 * MIB, 64 * TIB), From("no bound but the disk's"),
-        "The most disk the queue takes, for all tenants together."),
     key("mq.embedded.ack_wait", Kind::Duration(SECOND, HOUR), Is("60s"),
         "How long a delivered block may stay without a sign of life before it is delivered again."),
     key("mq.embedded.history", Kind::Duration(Duration::ZERO, Duration::from_secs(720 * 3_600)), Is("15m"),
         "How long a block stays readable for streams after it was inserted. Its disk is held so long."),
+    key("mq.embedded.cache_bytes", Kind::Size(MIB, 64 * GIB), Is("64MiB"),
+        "Blocks kept in memory, so that their delivery reads nothing from the disk."),
 
     key("ingest.mode", Kind::Choice(&["strict", "lenient"]), Is("strict"),
         "`strict` also refuses what ClickHouse would wrap, clamp, zero or default from null, and missing required \
@@ -133,7 +133,8 @@ pub(crate) const KEYS: &[Key] = &[
     key("tenant_defaults.stream.keepalive_interval", Kind::Seconds(SECOND, HOUR), Is("30"),
         "How often a stream without events gets a comment, so that nobody in between cuts it."),
     key("tenant_defaults.mq.max_bytes_gb", Kind::Int(1, 1_000_000), Is("50"),
-        "What a tenant may keep in the queue, in GB of compressed rows. Beyond it its rows are refused with 503."),
+        "What a tenant may keep in the queue, in GB of compressed rows, and one table of it four fifths of that. Beyond it \
+         rows are refused with 503. Dead letters have a tenth of it besides."),
 ];
 
 /// Keys of upstream's files that this version does not take, by the first part of their path, with what to say.

@@ -42,7 +42,7 @@ fn refused(text: &str, variables: &[(&str, &str)], expected: &[&str]) {
 fn nothing_given_is_a_configuration() {
     let config = ok("", &[]);
     assert_eq!(config.server.host, "127.0.0.1".parse::<IpAddr>().unwrap());
-    assert_eq!((config.server.port, config.mq.embedded.max_bytes), (8080, None));
+    assert_eq!((config.server.port, config.mq.embedded.cache_bytes), (8080, 64 << 20));
     assert_eq!(config.tenant_defaults.clickhouse.url, "http://localhost:8123");
     assert_eq!(config.tenant_defaults.queue_max_bytes, 50_000_000_000);
     assert_eq!(config.ingest.held_rows, 200_000);

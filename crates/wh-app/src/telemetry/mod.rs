@@ -1,6 +1,5 @@
 //! What the process says about itself: logs to standard error, metrics for whoever asks. Traces come in a later part.
 
-mod labels;
 mod logs;
 mod recorder;
 

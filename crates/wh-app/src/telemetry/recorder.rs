@@ -1,6 +1,5 @@
 //! The process's recorder of metrics, and the page it renders.
 
-use super::labels::Bounded;
 use crate::{About, metrics as ours};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use std::{
@@ -10,8 +9,6 @@ use std::{
 use tracing::warn;
 use wh_types::{Clock, Mono, Stop};
 
-/// Most values of one label.
-const LABEL_VALUES: usize = 1_000;
 /// How often the recorder clears up after itself.
 const UPKEEP: Duration = Duration::from_secs(5);
 /// Bounds of histograms of seconds: from a cached answer to a slow insert.
@@ -33,7 +30,7 @@ pub(crate) fn install(about: About, clock: Arc<dyn Clock>) -> Metrics {
     let handle = HANDLE.get_or_init(|| {
         let recorder = builder().build_recorder();
         let handle = recorder.handle();
-        if metrics::set_global_recorder(Bounded::new(recorder, LABEL_VALUES)).is_err() {
+        if metrics::set_global_recorder(recorder).is_err() {
             warn!("another recorder of metrics is installed, so the metrics page stays empty");
         }
         ours::describe();
@@ -57,7 +54,7 @@ fn builder() -> PrometheusBuilder {
 impl Metrics {
     /// The page in Prometheus' text form.
     pub(crate) fn render(&self) -> String {
-        ours::uptime(self.clock.now().saturating_duration_since(self.started));
+        ours::process(self.clock.now().saturating_duration_since(self.started));
         self.handle.render()
     }
 
