@@ -19,51 +19,64 @@ use wh_types::{Clock, SystemClock, Tasks, Timestamp};
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// One measured case.
+/// What one side of a case did, over all its rounds.
+#[derive(Default)]
 struct Figures {
     appends: u64,
+    payload: f64,
     seconds: f64,
-    p50: Duration,
-    p99: Duration,
-    groups: u64,
-    log_bytes: u64,
+    took: Vec<Duration>,
     device_bytes: u64,
+    rates: Vec<f64>,
 }
+
+impl Figures {
+    fn at(&mut self, share: f64) -> u128 {
+        self.took.sort_unstable();
+        self.took.get((self.took.len() as f64 * share) as usize).copied().unwrap_or_default().as_micros()
+    }
+
+    fn add(&mut self, took: Vec<Duration>, bytes: usize, seconds: f64, device_bytes: u64) {
+        let payload = took.len() as f64 * bytes as f64;
+        self.appends += took.len() as u64;
+        self.took.extend(took);
+        self.payload += payload;
+        self.seconds += seconds;
+        self.device_bytes += device_bytes;
+        self.rates.push(payload / seconds);
+    }
+}
+
+/// Rounds of a case; the disk's own limit and the log take turns, so that what else the machine does hits both.
+const ROUNDS: u32 = 10;
 
 fn main() -> Outcome<()> {
     let mut args = std::env::args().skip(1);
     let base = args.next().map_or_else(std::env::temp_dir, PathBuf::from);
-    let seconds = args.next().map_or(Ok(3), |text| text.parse())?;
+    let seconds: u32 = args.next().map_or(Ok(6), |text| text.parse())?;
     let dir = tempfile::Builder::new().prefix("wh-log-append").tempdir_in(base)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     println!(
-        "{:>7} {:>8} {:>6} {:>10} {:>9} {:>8} {:>8} {:>9} {:>8} {:>9} {:>9} {:>9}",
-        "writers", "bytes", "log", "appends/s", "MiB/s", "p50 µs", "p99 µs", "in group", "of raw", "log/byte", "dev/byte", "raw dev"
+        "{:>7} {:>6} {:>6} {:>10} {:>8} {:>7} {:>7} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}",
+        "writers",
+        "bytes",
+        "files",
+        "appends/s",
+        "MiB/s",
+        "p50 µs",
+        "p99 µs",
+        "in group",
+        "raw p50",
+        "raw p99",
+        "of raw",
+        "dev/byte",
+        "raw dev"
     );
     for size in [256, 25 * 1024] {
         for writers in [1_usize, 16, 256] {
             for recycled in [false, true] {
-                let time = Duration::from_secs(seconds);
-                let raw = raw(&dir.path().join("raw"), writers * size, time)?;
-                let path = dir.path().join("log");
-                let log = runtime.block_on(append(&path, writers, size, time, recycled))?;
-                std::fs::remove_dir_all(&path)?;
-                let payload = log.appends as f64 * size as f64;
-                let rate = payload / log.seconds;
-                let raw_payload = raw.groups as f64 * (writers * size) as f64;
-                println!(
-                    "{writers:>7} {size:>8} {:>6} {:>10.0} {:>9.1} {:>8} {:>8} {:>9.1} {:>8.2} {:>9.2} {:>9.2} {:>9.2}",
-                    if recycled { "reused" } else { "new" },
-                    log.appends as f64 / log.seconds,
-                    rate / 1024.0 / 1024.0,
-                    log.p50.as_micros(),
-                    log.p99.as_micros(),
-                    log.appends as f64 / log.groups.max(1) as f64,
-                    rate / (raw_payload / raw.seconds),
-                    log.log_bytes as f64 / payload,
-                    log.device_bytes as f64 / payload,
-                    raw.device_bytes as f64 / raw_payload,
-                );
+                let slice = Duration::from_secs(seconds.into()) / (2 * ROUNDS);
+                runtime.block_on(case(dir.path(), writers, size, slice, recycled))?;
             }
         }
     }
@@ -71,8 +84,9 @@ fn main() -> Outcome<()> {
 }
 
 /// Every writer appends one record after the other. `recycled`: sealed segments are retired, and overwritten.
-async fn append(dir: &Path, writers: usize, size: usize, time: Duration, recycled: bool) -> Outcome<Figures> {
-    let mut options = Options::new(dir);
+async fn case(dir: &Path, writers: usize, size: usize, slice: Duration, recycled: bool) -> Outcome<()> {
+    let path = dir.join("log");
+    let mut options = Options::new(&path);
     options.pool_segments = if recycled { 4 } else { 0 };
     let log = Arc::new(Log::open(options, |_| ())?.0);
     if recycled {
@@ -83,12 +97,47 @@ async fn append(dir: &Path, writers: usize, size: usize, time: Duration, recycle
         }
         retire(&log)?;
     }
-    let before = (log.stats(), device_bytes(dir));
+    let before = log.stats();
+    let mut raw = Raw::new(&dir.join("raw"), writers * size)?;
+    let (mut limit, mut figures) = (Figures::default(), Figures::default());
+    for _ in 0..ROUNDS {
+        let device = device_bytes(dir);
+        let (took, seconds) = raw.run(slice)?;
+        limit.add(took, writers * size, seconds, device_bytes(dir) - device);
+        let device = device_bytes(dir);
+        let (took, seconds) = append(&log, writers, size, slice).await?;
+        figures.add(took, size, seconds, device_bytes(dir) - device);
+        retire(&log)?;
+    }
+    let groups = log.stats().groups - before.groups;
+    log.close().await;
+    drop(log);
+    std::fs::remove_dir_all(&path)?;
+    let mut ratios: Vec<f64> = figures.rates.iter().zip(&limit.rates).map(|(log, raw)| log / raw).collect();
+    ratios.sort_by(f64::total_cmp);
+    println!(
+        "{writers:>7} {size:>6} {:>6} {:>10.0} {:>8.1} {:>7} {:>7} {:>8.1} {:>8} {:>8} {:>8.2} {:>8.2} {:>8.2}",
+        if recycled { "reused" } else { "new" },
+        figures.appends as f64 / figures.seconds,
+        figures.payload / figures.seconds / 1024.0 / 1024.0,
+        figures.at(0.5),
+        figures.at(0.99),
+        figures.appends as f64 / groups.max(1) as f64,
+        limit.at(0.5),
+        limit.at(0.99),
+        ratios[ratios.len() / 2],
+        figures.device_bytes as f64 / figures.payload,
+        limit.device_bytes as f64 / limit.payload,
+    );
+    Ok(())
+}
+
+async fn append(log: &Arc<Log>, writers: usize, size: usize, time: Duration) -> Outcome<(Vec<Duration>, f64)> {
     let (clock, stop, tasks) = (SystemClock, Arc::new(AtomicBool::new(false)), Tasks::new());
     let begin = clock.now();
     let mut running = Vec::new();
     for _ in 0..writers {
-        let (log, stop) = (Arc::clone(&log), Arc::clone(&stop));
+        let (log, stop) = (Arc::clone(log), Arc::clone(&stop));
         running.push(tasks.spawn("writer", async move {
             let body = vec![42_u8; size];
             let mut took = Vec::new();
@@ -100,32 +149,13 @@ async fn append(dir: &Path, writers: usize, size: usize, time: Duration, recycle
             Ok::<_, wh_log::Error>(took)
         }));
     }
-    while clock.now() - begin < time {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-        if recycled {
-            retire(&log)?;
-        }
-    }
+    tokio::time::sleep(time).await;
     stop.store(true, Ordering::Relaxed);
     let mut took = Vec::new();
     for writer in running {
         took.extend(writer.await??);
     }
-    let seconds = (clock.now() - begin).as_secs_f64();
-    took.sort_unstable();
-    let at = |share: f64| took.get((took.len() as f64 * share) as usize).copied().unwrap_or_default();
-    let stats = log.stats();
-    let device = device_bytes(dir) - before.1;
-    log.close().await;
-    Ok(Figures {
-        appends: took.len() as u64,
-        seconds,
-        p50: at(0.5),
-        p99: at(0.99),
-        groups: stats.groups - before.0.groups,
-        log_bytes: stats.bytes - before.0.bytes,
-        device_bytes: device,
-    })
+    Ok((took, (clock.now() - begin).as_secs_f64()))
 }
 
 fn record<'a>(body: &'a [&'a [u8]]) -> Record<'a> {
@@ -141,25 +171,30 @@ fn retire(log: &Log) -> Outcome<()> {
 }
 
 /// The disk's own limit: append as many bytes as all writers have at once, sync, again.
-fn raw(path: &Path, group: usize, time: Duration) -> Outcome<Figures> {
-    let file = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
-    let (bytes, mut offset, mut took) = (vec![42_u8; group], 0, Vec::new());
-    let (clock, device) = (SystemClock, device_bytes(path));
-    let begin = clock.now();
-    while clock.now() - begin < time {
-        let at = clock.now();
-        file.write_all_at(&bytes, offset)?;
-        file.sync_data()?;
-        offset += group as u64;
-        took.push(clock.now() - at);
+struct Raw {
+    file: File,
+    bytes: Vec<u8>,
+    offset: u64,
+}
+
+impl Raw {
+    fn new(path: &Path, group: usize) -> Outcome<Self> {
+        let file = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
+        Ok(Self { file, bytes: vec![42_u8; group], offset: 0 })
     }
-    let seconds = (clock.now() - begin).as_secs_f64();
-    took.sort_unstable();
-    let at = |share: f64| took.get((took.len() as f64 * share) as usize).copied().unwrap_or_default();
-    let device_bytes = device_bytes(path) - device;
-    let groups = took.len() as u64;
-    std::fs::remove_file(path)?;
-    Ok(Figures { appends: groups, seconds, p50: at(0.5), p99: at(0.99), groups, log_bytes: offset, device_bytes })
+
+    fn run(&mut self, time: Duration) -> Outcome<(Vec<Duration>, f64)> {
+        let clock = SystemClock;
+        let (begin, mut took) = (clock.now(), Vec::new());
+        while clock.now() - begin < time {
+            let at = clock.now();
+            self.file.write_all_at(&self.bytes, self.offset)?;
+            self.file.sync_data()?;
+            self.offset += self.bytes.len() as u64;
+            took.push(clock.now() - at);
+        }
+        Ok((took, (clock.now() - begin).as_secs_f64()))
+    }
 }
 
 /// Bytes written so far to the device that a path is on, by everybody.

@@ -40,6 +40,8 @@ pub(crate) struct Batch {
     pub(crate) ticket: Arc<Ticket>,
     /// Somebody waits for it.
     pub(crate) urgent: bool,
+    /// Appends that are waited for.
+    pub(crate) appends: usize,
     /// Bytes of records that somebody waits for, and that nobody does.
     pub(crate) waited_bytes: u32,
     pub(crate) lazy_bytes: u32,
@@ -51,7 +53,16 @@ impl Batch {
         buffer.clear();
         buffer.resize(GROUP_HEADER as usize, 0);
         let (entries, ticket) = (Vec::with_capacity(entries_hint), Ticket::new());
-        Self { bytes: buffer, entries, stamped: None, ticket, urgent: false, waited_bytes: 0, lazy_bytes: 0 }
+        Self {
+            bytes: buffer,
+            entries,
+            stamped: None,
+            ticket,
+            urgent: false,
+            appends: 0,
+            waited_bytes: 0,
+            lazy_bytes: 0,
+        }
     }
 
     /// Bytes it will take, the group's header included.

@@ -55,9 +55,11 @@ pub(crate) fn run(shared: &Shared, mut writer: Writer) {
     let ending = Ending(shared);
     loop {
         let work = shared.queue.take(writer.marked());
+        let told = if let Work::Group(batch) = &work { batch.appends } else { 0 };
         if !turn(shared, &mut writer, work) {
             break;
         }
+        shared.queue.gather(told, &*shared.segments.options.clock);
     }
     drop(ending);
 }

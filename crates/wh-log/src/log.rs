@@ -283,7 +283,7 @@ impl Log {
 
     /// Up to where the log's records were given to their owner: the end of the log, or where the oldest group begins
     /// whose [`Places`] or [`Pending`] somebody still holds. A checkpoint of a state that is changed before the `Places`
-    /// are dropped stands for this position.
+    /// are dropped stands for this position. It may be a group behind for a moment.
     #[must_use]
     pub fn applied(&self) -> Position {
         self.shared.progress.lock().applied()

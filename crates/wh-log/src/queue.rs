@@ -9,9 +9,20 @@ use crate::{
     ticket::{Finished, Lens, Pending, Ticket},
 };
 use parking_lot::{Condvar, Mutex};
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 use tokio::sync::{Semaphore, SemaphorePermit};
+use wh_types::Clock;
 
+/// How long the committer looks out for the next append.
+const GATHER_QUIET: Duration = Duration::from_micros(20);
+const GATHER_MOST: Duration = Duration::from_micros(200);
 /// Group buffers kept for the next groups.
 const SPARE_BUFFERS: usize = 3;
 
@@ -59,6 +70,9 @@ pub(crate) struct Queue {
     inner: Mutex<Inner>,
     wake: Condvar,
     room: Semaphore,
+    /// Appends and bytes that are queued, to be looked at without the lock.
+    appends: AtomicUsize,
+    bytes: AtomicUsize,
     group_bytes: u32,
     queue_bytes: u32,
     max_append: u32,
@@ -114,6 +128,8 @@ impl Queue {
             }),
             wake: Condvar::new(),
             room: Semaphore::new(options.queue_bytes as usize),
+            appends: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
             group_bytes: options.group_bytes,
             queue_bytes: options.queue_bytes,
             max_append: options.max_append_bytes(),
@@ -170,6 +186,8 @@ impl Queue {
             return Err(Error::closed("append"));
         }
         let pending = inner.push(frames, self.group_bytes, false);
+        self.appends.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(frames.bytes as usize, Ordering::Relaxed);
         // given back when the group is done
         used.forget();
         self.rouse(inner, true);
@@ -234,11 +252,30 @@ impl Queue {
         self.rouse(inner, true);
     }
 
+    /// Gives those who were just told of a group the moment they need to append again, so that they share the next
+    /// group with those who wait already. Ends when as many came, or none for a while, or a group is full.
+    pub(crate) fn gather(&self, told: usize, clock: &dyn Clock) {
+        let begin = clock.now();
+        let (mut seen, mut last) = (self.appends.load(Ordering::Relaxed), begin);
+        let all = seen + told;
+        while seen < all && self.bytes.load(Ordering::Relaxed) < self.group_bytes as usize {
+            std::thread::yield_now();
+            let (appends, now) = (self.appends.load(Ordering::Relaxed), clock.now());
+            if appends > seen {
+                (seen, last) = (appends, now);
+            }
+            if now.duration_since(last) > GATHER_QUIET || now.duration_since(begin) > GATHER_MOST {
+                return;
+            }
+        }
+    }
+
     /// What to do now, waiting for something. `marked`: the end of the log needs no mark.
     pub(crate) fn take(&self, marked: bool) -> Work {
         let mut inner = self.inner.lock();
         loop {
             if let Some(work) = inner.ready() {
+                self.taken(&work);
                 return work;
             }
             let patience = match (inner.batches.is_empty(), marked) {
@@ -257,6 +294,7 @@ impl Queue {
             inner.sleep = Sleep::No;
             if timed_out && inner.ready_is_none() {
                 if let Some(work) = inner.pop() {
+                    self.taken(&work);
                     return work;
                 }
                 if !marked {
@@ -266,11 +304,20 @@ impl Queue {
         }
     }
 
+    fn taken(&self, work: &Work) {
+        if let Work::Group(batch) = work {
+            self.appends.fetch_sub(batch.appends, Ordering::Relaxed);
+            self.bytes.fetch_sub(batch.waited_bytes as usize, Ordering::Relaxed);
+        }
+    }
+
     /// What to do now, without waiting; lazy records count as due.
     #[cfg(any(test, feature = "sim-disk"))]
     pub(crate) fn take_now(&self) -> Option<Work> {
         let mut inner = self.inner.lock();
-        inner.ready().or_else(|| inner.pop())
+        let work = inner.ready().or_else(|| inner.pop())?;
+        self.taken(&work);
+        Some(work)
     }
 
     /// Tells everyone who waits that the log ended without doing what they wait for. Nobody waits after a clean close.
@@ -319,6 +366,7 @@ impl Inner {
         if let Some(batch) = self.batches.back_mut() {
             at = batch.len();
             ticket = Some(Arc::clone(&batch.ticket));
+            batch.appends += usize::from(!lazy);
             frames.iter().for_each(|(record, header)| {
                 batch.push(record, header, lazy);
             });

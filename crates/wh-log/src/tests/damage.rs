@@ -1,0 +1,336 @@
+//! Damaged files: what is told of them, and what is served all the same.
+
+use super::support::{DIR, body, disk_options, fill, open, pathed, reopen};
+use crate::{
+    Damage, Detail, Kind, Log, Opening, Options, Place, Position, Record,
+    disk::sim::{SimDisk, Survive},
+    names::Name,
+};
+use proptest::prelude::*;
+use std::{path::Path, sync::Arc};
+use wh_types::Timestamp;
+
+/// A closed log with one record a group, all in one segment.
+fn five(disk: &SimDisk) -> Vec<Place> {
+    let (log, _, _) = open(disk);
+    let places = (1..=5).flat_map(|i| fill(&log, &[i])).collect();
+    super::support::close(&log);
+    places
+}
+
+fn corrupt(disk: &SimDisk, name: Name, offset: u32) {
+    disk.corrupt(&pathed(name), u64::from(offset), 0x40);
+}
+
+#[test]
+fn a_damaged_body_is_told_with_its_record_and_the_rest_is_served() {
+    let disk = SimDisk::new(1);
+    let places = five(&disk);
+    corrupt(&disk, Name::Open(1), places[2].offset + 100);
+    let (log, recovered, seen) = open(&disk);
+    assert_eq!(seen, [1, 2, 4, 5]);
+    let head = recovered.damages[0].head.unwrap();
+    assert_eq!((recovered.damage_count, recovered.damages[0].place, head.sequence), (1, places[2], 3));
+    let error = log.read(places[2]).unwrap_err();
+    assert_eq!(error.kind(), Kind::Corrupt);
+    assert!(error.to_string().contains(&places[2].to_string()), "{error}");
+    assert_eq!(log.read(places[3]).unwrap().head.sequence, 4);
+    assert!(log.segments()[0].damaged);
+
+    // new records follow as ever, and the segment is kept for inspection when it is retired
+    fill(&log, &[6]);
+    super::support::seal(&log);
+    log.retire(&[1]).unwrap();
+    assert!(disk.files().iter().any(|(path, _)| *path == pathed(Name::Bad(1))));
+    assert_eq!(log.read(places[3]).unwrap_err().kind(), Kind::Retired);
+}
+
+#[test]
+fn a_damaged_head_loses_its_record_only() {
+    let disk = SimDisk::new(1);
+    let (log, _, _) = open(&disk);
+    let places = fill(&log, &[1, 2, 3, 4]);
+    fill(&log, &[5]);
+    super::support::close(&log);
+    corrupt(&disk, Name::Open(1), places[1].offset + 20);
+    let (_, recovered, seen) = reopen(&disk, log);
+    assert_eq!(seen, [1, 3, 4, 5]);
+    let lost = recovered.damages[0];
+    assert_eq!((lost.place.offset, lost.head), (places[1].offset, None));
+    assert_eq!(lost.place.offset + lost.place.len, places[2].offset);
+}
+
+#[test]
+fn a_damaged_group_header_loses_no_record() {
+    let disk = SimDisk::new(1);
+    let places = five(&disk);
+    let group = places[1].offset - 32;
+    corrupt(&disk, Name::Open(1), group + 9);
+    let (_, recovered, seen) = open(&disk);
+    assert_eq!(seen, [1, 2, 3, 4, 5]);
+    assert_eq!(recovered.damages, [Damage { place: Place { segment: 1, offset: group, len: 32 }, head: None }]);
+}
+
+#[test]
+fn a_damaged_segment_header_loses_nothing() {
+    let disk = SimDisk::new(1);
+    five(&disk);
+    corrupt(&disk, Name::Open(1), 20);
+    let (_, recovered, seen) = open(&disk);
+    assert_eq!(seen, [1, 2, 3, 4, 5]);
+    assert_eq!(recovered.damages[0].place, Place { segment: 1, offset: 0, len: 64 });
+}
+
+#[test]
+fn the_last_record_is_damage_after_a_close_and_a_torn_tail_after_a_power_cut() {
+    let disk = SimDisk::new(1);
+    let places = five(&disk);
+    corrupt(&disk, Name::Open(1), places[4].offset + 50);
+    let (log, recovered, seen) = open(&disk);
+    assert_eq!((seen, recovered.damage_count, recovered.torn), (vec![1, 2, 3, 4], 1, false));
+
+    // the same without a mark behind it: nothing shows that it was ever acknowledged
+    let last = fill(&log, &[6])[0];
+    disk.cut_power();
+    disk.power_on();
+    corrupt(&disk, Name::Open(1), last.offset + 50);
+    let (_, recovered, seen) = reopen(&disk, log);
+    assert_eq!((seen, recovered.damage_count, recovered.torn), (vec![1, 2, 3, 4], 1, true));
+}
+
+#[test]
+fn a_torn_group_is_cut_off_whole_and_its_place_is_written_again() {
+    for seed in 0..50 {
+        let disk = SimDisk::new(seed);
+        let (log, _, _) = open(&disk);
+        fill(&log, &[1]);
+        let pending = super::support::submit(&log, &[2, 3, 4]);
+        // during the sync
+        disk.cut_power_in(2);
+        log.step();
+        assert!(super::support::outcome(pending).is_err());
+        disk.power_on();
+        let (log, recovered, seen) = reopen(&disk, log);
+        assert_eq!(recovered.damages, []);
+        assert!(seen == [1] || seen == [1, 2, 3, 4], "{seen:?}");
+        fill(&log, &[5]);
+        let before = seen;
+        let (_, recovered, seen) = reopen(&disk, log);
+        assert_eq!((recovered.damages, seen), (vec![], [before, vec![5]].concat()));
+    }
+}
+
+#[test]
+fn sectors_of_two_groups_that_were_cut_short_at_one_place_never_pass_for_one() {
+    // records of exactly one sector, so that a mixture has only whole records
+    let groups = [[10_u64, 11, 12, 13], [20, 21, 22, 23]];
+    let len = 512 - 40;
+    let write = |disk: &SimDisk, log: &Log, group: [u64; 4]| {
+        let body = vec![group[0] as u8; len];
+        let parts: [&[u8]; 1] = [&body];
+        let record =
+            |sequence| Record { kind: 0, stream: 0, sequence, time: Timestamp::from_nanos(0), meta: &[], body: &parts };
+        let pending = log.try_submit(&group.map(record)).unwrap();
+        disk.cut_power_in(2);
+        log.step();
+        drop(pending);
+        disk.power_on();
+    };
+    let mut outcomes = std::collections::BTreeSet::new();
+    for seed in 0..400 {
+        let disk = SimDisk::new(seed);
+        // so that the first record begins at a sector's edge
+        let (log, _, _) = open(&disk);
+        let pad = vec![1_u8; 512 - 64 - 32 - 32 - 40];
+        let parts: [&[u8]; 1] = [&pad];
+        let first = Record { kind: 0, stream: 0, sequence: 1, time: Timestamp::from_nanos(0), meta: &[], body: &parts };
+        let pending = log.try_submit(&[first]).unwrap();
+        log.step();
+        super::support::outcome(pending).unwrap();
+        disk.survive(Survive::Chance);
+        write(&disk, &log, groups[0]);
+        let options = disk_options(&disk);
+        let (log, _) = Opening::begin(options.clone())
+            .and_then(|opening| opening.replay_stepped(Position::START, Detail::Full, |_| ()))
+            .unwrap();
+        write(&disk, &log, groups[1]);
+        let mut seen = Vec::new();
+        Opening::begin(options)
+            .and_then(|o| o.replay_stepped(Position::START, Detail::Full, |record| seen.push(record.head.sequence)))
+            .unwrap();
+        let both = [&[1], &groups[0][..], &groups[1][..]].concat();
+        let known = [both[..1].to_vec(), both[..5].to_vec(), both.clone(), [&both[..1], &both[5..]].concat()];
+        assert!(known.contains(&seen), "seed {seed}: {seen:?}");
+        outcomes.insert(seen);
+    }
+    assert!(outcomes.len() >= 3, "{outcomes:?}");
+}
+
+#[test]
+fn a_file_cut_short_tells_what_is_missing() {
+    let disk = SimDisk::new(1);
+    let (log, _, _) = open(&disk);
+    let places = fill(&log, &[1, 2]);
+    let later = fill(&log, &[3]);
+    super::support::seal(&log);
+    // the file gets its final name when the next segment begins
+    fill(&log, &[4]);
+    super::support::close(&log);
+    let sealed = log.segments()[0];
+    disk.truncate(&pathed(Name::Sealed(1, sealed.bytes)), u64::from(places[1].offset + 60));
+    let (_, recovered, seen) = reopen(&disk, log);
+    assert_eq!(seen, [1, 4]);
+    let end = recovered.damages.iter().map(|d| d.place.offset + d.place.len).max();
+    assert_eq!((recovered.damages[0].place.offset, end), (places[1].offset, Some(sealed.bytes)));
+    assert!(later[0].offset < sealed.bytes);
+}
+
+#[test]
+fn a_damaged_footer_is_done_without() {
+    let disk = SimDisk::new(1);
+    let (log, _, _) = open(&disk);
+    fill(&log, &[1, 2]);
+    super::support::seal(&log);
+    fill(&log, &[3]);
+    let end = log.segments()[0].bytes;
+    let footer = log.footer(1).unwrap();
+    assert_eq!((footer.records, footer.streams.as_ref().unwrap()[0].last), (2, 2));
+    corrupt(&disk, Name::Sealed(1, end), end + 40);
+    assert_eq!(log.footer(1).unwrap(), footer);
+    let (_, recovered, seen) = reopen(&disk, log);
+    assert_eq!((recovered.damages, seen), (vec![], vec![1, 2, 3]));
+}
+
+#[test]
+fn a_damaged_checkpoint_is_told_and_everything_is_replayed() {
+    let disk = SimDisk::new(1);
+    let (log, _, _) = open(&disk);
+    fill(&log, &[1, 2]);
+    log.write_checkpoint(log.applied(), &[b"state"]).unwrap();
+    assert_eq!(&log.read_checkpoint().unwrap().unwrap().content[..], b"state");
+    disk.corrupt(&Path::new(DIR).join("checkpoint"), 50, 1);
+    assert_eq!(log.read_checkpoint().unwrap_err().kind(), Kind::Corrupt);
+    drop(log);
+    let opening = Opening::begin(disk_options(&disk)).unwrap();
+    assert_eq!(opening.checkpoint(), None);
+    assert_eq!(opening.checkpoint_lost().unwrap().kind(), Kind::Corrupt);
+}
+
+#[test]
+fn a_checkpoint_proves_that_what_is_before_it_was_there() {
+    let disk = SimDisk::new(1);
+    let (log, _, _) = open(&disk);
+    let places = fill(&log, &[1, 2]);
+    log.write_checkpoint(log.applied(), &[]).unwrap();
+    disk.cut_power();
+    disk.power_on();
+    corrupt(&disk, Name::Open(1), places[1].offset + 50);
+    let (log, recovered, seen) = reopen(&disk, log);
+    assert_eq!((seen, recovered.damage_count, recovered.torn), (vec![1], 1, false));
+    assert!(log.position() >= log.read_checkpoint().unwrap().unwrap().position);
+}
+
+#[test]
+fn a_lost_identity_is_taken_from_a_segment_and_foreign_files_are_refused() {
+    let (disk, other) = (SimDisk::new(1), SimDisk::new(2));
+    five(&disk);
+    let (log, _, _) = open(&disk);
+    let id = log.id();
+    drop(log);
+    disk.truncate(&Path::new(DIR).join("identity"), 7);
+    let opening = Opening::begin(disk_options(&disk)).unwrap();
+    assert_eq!((opening.id(), opening.created()), (id, false));
+    drop(opening);
+
+    let opening = Opening::begin(Options { entropy: Arc::new(wh_types::OsEntropy), ..disk_options(&other) }).unwrap();
+    assert!(opening.created() && opening.id() != id);
+    drop(opening);
+    super::support::copy(&disk, &other, &pathed(Name::Open(1)));
+    let error = Log::open(disk_options(&other), |_| ()).unwrap_err();
+    assert_eq!(error.kind(), Kind::Invalid);
+    assert!(error.to_string().contains(&format!("is of log {id:016x}")), "{error}");
+}
+
+#[test]
+fn another_format_version_is_refused_and_named() {
+    let disk = SimDisk::new(1);
+    five(&disk);
+    super::support::set_version(&disk, &pathed(Name::Open(1)), 9);
+    let error = Log::open(disk_options(&disk), |_| ()).unwrap_err();
+    assert_eq!(error.kind(), Kind::Version);
+    assert!(error.to_string().contains("000000000001.open has format version 9, this reads 1"), "{error}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    /// Whatever is done to the files of a closed log: opening it works or fails clearly, what is shown was stored, and
+    /// what is not shown stands in a place that is told to be damaged.
+    #[test]
+    fn damage_anywhere_never_panics_and_never_hides(
+        hits in proptest::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), 1_u8..), 0..12),
+        cut in proptest::option::of((any::<prop::sample::Index>(), any::<prop::sample::Index>())),
+        heads in any::<bool>(),
+    ) {
+        let disk = SimDisk::new(7);
+        let (log, _, _) = open(&disk);
+        let mut places = Vec::new();
+        for i in 0..12 {
+            places.extend((3 * i + 1..).zip(fill(&log, &[3 * i + 1, 3 * i + 2, 3 * i + 3])));
+            if i % 4 == 3 {
+                super::support::seal(&log);
+            }
+        }
+        super::support::close(&log);
+        drop(log);
+        let files: Vec<_> = disk.files().into_iter().filter(|(path, _)| path.extension().is_some()).collect();
+        for (file, at, mask) in &hits {
+            let (path, len) = file.get(&files);
+            disk.corrupt(path, at.index(*len as usize) as u64, *mask);
+        }
+        if let Some((file, at)) = cut {
+            let (path, len) = file.get(&files);
+            disk.truncate(path, at.index(*len as usize) as u64);
+        }
+        let mut seen = Vec::new();
+        let detail = if heads { Detail::Heads } else { Detail::Full };
+        let (log, recovered) = Opening::begin(disk_options(&disk)).and_then(|opening| {
+            opening.replay_stepped(Position::START, detail, |record| {
+                assert!(record.body.is_none_or(|found| found == body(record.head.sequence)));
+                seen.push((record.head.sequence, record.place));
+            })
+        }).unwrap();
+        for (sequence, place) in &places {
+            let shown = seen.contains(&(*sequence, *place));
+            let told = recovered.damages.iter().any(|damage| {
+                let (from, to) = (damage.place.offset, damage.place.offset + damage.place.len);
+                damage.place.segment == place.segment && from < place.offset + place.len && place.offset < to
+            });
+            // a tail that was cut off the last file before its mark cannot be told from one never written
+            let tail = place.segment == places.last().unwrap().1.segment;
+            prop_assert!(shown || told || tail, "{sequence} at {place} is hidden");
+            if heads && !shown && !tail {
+                prop_assert!(log.read(*place).is_err());
+            }
+        }
+        prop_assert!(seen.iter().all(|shown| places.contains(shown)));
+        let more = fill(&log, &[99]);
+        prop_assert_eq!(log.read(more[0]).unwrap().head.sequence, 99);
+    }
+
+    /// Files of any content under any of the names.
+    #[test]
+    fn arbitrary_files_never_panic(
+        files in proptest::collection::vec((0_usize..7, proptest::collection::vec(any::<u8>(), 0..400)), 0..6)
+    ) {
+        let disk = SimDisk::new(7);
+        let names = ["identity", "checkpoint", "000000000001.open", "000000000002.open", "000000000002-0000000200.seal",
+            "000000000003.free", "x.tmp"];
+        for (name, content) in &files {
+            super::support::put(&disk, &Path::new(DIR).join(names[*name]), content);
+        }
+        if let Ok((log, _)) = Log::open(disk_options(&disk), |_| ()) {
+            prop_assert!(log.segments().len() <= 2);
+        }
+    }
+}
