@@ -15,7 +15,9 @@ use std::{
 };
 use wh_types::{Encoding, frame};
 
-/// First share of a body whose length is not told, and the size of one decoding step.
+/// First share of a body whose length is not told.
+const FIRST: usize = 4 << 10;
+/// Most of a first share, and the size of one decoding step.
 const STEP: usize = 128 << 10;
 
 /// How much of a body is taken, and for how long.
@@ -51,7 +53,7 @@ pub(crate) async fn take(headers: &HeaderMap, body: Body, bounds: Bounds, budget
         return Err(too_large(bounds.cap));
     }
     // A declared length costs its sender nothing: the share grows with what arrives.
-    let held = budget.take(told.unwrap_or(STEP).min(STEP) * bounds.share).await?;
+    let held = budget.take(told.unwrap_or(FIRST).min(STEP) * bounds.share).await?;
     let mut taken = match tokio::time::timeout(bounds.time, collect(body, told, bounds, held)).await {
         Ok(taken) => taken?,
         Err(_) => return Err(ApiError::new(&codes::BODY_TIMEOUT, "the body did not arrive in time")),

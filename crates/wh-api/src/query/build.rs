@@ -200,7 +200,14 @@ impl<'a> Build<'a> {
                     return Err(Refused::query(text));
                 }
                 let values = values.into_iter().map(|value| self.binder.value(column, value, zone));
-                return Ok(format!("{name} IN ({})", values.collect::<Result<Vec<_>, _>>()?.join(", ")));
+                let values = values.collect::<Result<Vec<_>, _>>()?;
+                // IN wants values of the column's own type, which an instant is not
+                return Ok(if is_time(&column.ty) {
+                    let each: Vec<_> = values.iter().map(|value| format!("{name} = {value}")).collect();
+                    format!("({})", each.join(" OR "))
+                } else {
+                    format!("{name} IN ({})", values.join(", "))
+                });
             }
             _ => {
                 let text = format!("unknown filter op {:?}; there are eq, neq, gt, gte, lt, lte, in, like", filter.op);
@@ -212,9 +219,8 @@ impl<'a> Build<'a> {
 
     fn time_range(&mut self, range: &TimeRange, conditions: &mut Vec<String>) -> Result<(), Refused> {
         let column = self.column(&range.column)?;
-        let ty = bare(&column.ty);
-        let date = matches!(ty, Type::Date | Type::Date32);
-        if !date && !matches!(ty, Type::DateTime(_) | Type::DateTime64 { .. }) {
+        let date = matches!(bare(&column.ty), Type::Date | Type::Date32);
+        if !is_time(&column.ty) {
             let text = format!("\"time_range\" needs a date or time column, {:?} is {}", column.name, column.type_text);
             return Err(Refused::query(text));
         }
@@ -243,6 +249,10 @@ impl<'a> Build<'a> {
             Some(_) => Err(Refused::query("\"order_by.dir\" is \"asc\" or \"desc\"")),
         }
     }
+}
+
+fn is_time(ty: &Type) -> bool {
+    matches!(bare(ty), Type::Date | Type::Date32 | Type::DateTime(_) | Type::DateTime64 { .. })
 }
 
 #[cfg(test)]

@@ -82,16 +82,23 @@ fn queries_become_sql_with_bound_values() {
         ),
         (
             r#"{"columns":["id"],"time_range":{"column":"at","since":"1h","until":"2001-09-09T01:46:40Z"},
-                "filters":[{"column":"at","op":"gt","value":"2001-01-01 00:00:00"},{"column":"seen","op":"gt","value":1.5},
+                "filters":[{"column":"at","op":"gt","value":"2001-01-01 00:00:00"},{"column":"seen","op":"in","value":[1.5,2]},
                 {"column":"day","op":"eq","value":"2001-01-01"}]}"#,
             format!(
                 "SELECT `id` {from} WHERE `at` >= fromUnixTimestamp64Nano({{p0:Int64}}, 'UTC') \
                  AND `at` <= fromUnixTimestamp64Nano({{p1:Int64}}, 'UTC') \
                  AND `at` > parseDateTime64BestEffort({{p2:String}}, 9, 'Asia/Tokyo') \
-                 AND `seen` > fromUnixTimestamp64Nano({{p3:Int64}}, 'UTC') \
-                 AND `day` = toDate32(parseDateTime64BestEffort({{p4:String}}, 9, 'Europe/Paris')) LIMIT 101"
+                 AND (`seen` = fromUnixTimestamp64Nano({{p3:Int64}}, 'UTC') OR `seen` = fromUnixTimestamp64Nano({{p4:Int64}}, 'UTC')) \
+                 AND `day` = toDate32(parseDateTime64BestEffort({{p5:String}}, 9, 'Europe/Paris')) LIMIT 101"
             ),
-            &["999996400000000000", "1000000000000000000", "2001-01-01 00:00:00", "1500000000", "2001-01-01"],
+            &[
+                "999996400000000000",
+                "1000000000000000000",
+                "2001-01-01 00:00:00",
+                "1500000000",
+                "2000000000",
+                "2001-01-01",
+            ],
         ),
     ] {
         let (got, bound) = sql(json);
@@ -161,6 +168,7 @@ fn lex(sql: &str) -> Result<Vec<String>, String> {
         "FROM",
         "WHERE",
         "AND",
+        "OR",
         "GROUP",
         "ORDER",
         "BY",

@@ -237,3 +237,40 @@ impl Reader {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wh_mq::{Allowance, sim};
+    use wh_types::{Epoch, SeededEntropy, SystemClock};
+
+    fn hub() -> Arc<Hub> {
+        let seconds = Duration::from_secs;
+        let broker = sim::Broker::new(sim::Options {
+            epoch: Epoch(1),
+            shards: 1,
+            ack_wait: seconds(60),
+            duplicate_window: seconds(120),
+            default_allowance: Allowance { bytes: 1 << 20, table_bytes: 1 << 20, history: seconds(60) },
+            dead_letter_share: 10,
+            clock: Arc::new(SystemClock),
+        });
+        let (entropy, meters) = (Arc::new(SeededEntropy::new(1)), Arc::new(Meters::new()));
+        Arc::new(Hub::new(Arc::new(broker), entropy, meters, Tasks::new(), Stop::new(), 1 << 20))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_table_is_followed_once_and_only_while_somebody_reads() {
+        let hub = hub();
+        let (tenant, table) = (Tenant::default(), Table::new("t").unwrap());
+        for _ in 0..3 {
+            let readers = futures::future::join_all((0..20).map(|_| hub.read(&tenant, &table))).await;
+            assert_eq!((hub.followed(), hub.tasks.len()), (1, 1));
+            drop(readers);
+            while hub.tasks.len() > 0 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            assert_eq!(hub.followed(), 0);
+        }
+    }
+}

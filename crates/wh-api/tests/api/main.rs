@@ -1,0 +1,12 @@
+//! The API over a queue in memory, called as a service; and over the real engine where ClickHouse has a part.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests fail loudly")]
+
+mod coalesce;
+mod contract;
+mod engine;
+mod ingest;
+mod ops;
+mod query;
+mod rig;
+mod stream;
