@@ -14,6 +14,7 @@ mod codes;
 mod connector;
 mod error;
 mod exception;
+mod form;
 mod inflate;
 mod insert;
 mod options;

@@ -8,7 +8,7 @@ pub struct Query {
     /// The text. Values belong into `params` (`{name:Type}` in the text), names through [`crate::sql::quoted`].
     pub sql: String,
     /// Names and values of `{name:Type}` parameters, the values in their wire form ([`crate::sql::scalar`] and its
-    /// neighbours). All together at most about 60 KB.
+    /// neighbours). At most 128 KiB a value; beyond 10 KB together, the text too has at most 128 KiB.
     pub params: Vec<(String, String)>,
     /// Settings of this query.
     pub settings: Vec<(String, String)>,

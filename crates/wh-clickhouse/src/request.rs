@@ -1,6 +1,8 @@
 //! Putting a request together: parameters, settings, body. Pure; sends nothing.
 
-use crate::{Error, Insert, Kind, Query, Result, ServerSettings, body::Pieces, error::Purpose, options::Target, sql};
+use crate::{
+    Error, Insert, Kind, Query, Result, ServerSettings, body::Pieces, error::Purpose, form, options::Target, sql,
+};
 use bytes::Bytes;
 use form_urlencoded::Serializer;
 use http::{HeaderValue, Method, Request};
@@ -140,12 +142,29 @@ pub(crate) fn query(
     for (name, value) in &query.settings {
         line.add(name, value);
     }
-    for (name, value) in &query.params {
-        line.add(&format!("param_{name}"), value);
-    }
-    let uri = checked(purpose, line.finish(target))?;
-    let body = Pieces::new([Bytes::copy_from_slice(query.sql.as_bytes())]);
-    let mut request = build(purpose, Method::POST, target, uri, body)?;
+    let params: Vec<(String, &str)> =
+        query.params.iter().map(|(name, value)| (format!("param_{name}"), &**value)).collect();
+    let length: usize = params.iter().map(|(name, value)| name.len() + value.len()).sum();
+    // a byte may take three in the line
+    let mut request = if length * 3 <= LONGEST_URI / 2 {
+        for (name, value) in &params {
+            line.add(name, value);
+        }
+        let uri = checked(purpose, line.finish(target))?;
+        let body = Pieces::new([Bytes::copy_from_slice(query.sql.as_bytes())]);
+        build(purpose, Method::POST, target, uri, body)?
+    } else {
+        let uri = checked(purpose, line.finish(target))?;
+        let mut fields: Vec<(&str, &str)> = params.iter().map(|(name, value)| (&**name, *value)).collect();
+        fields.push(("query", &query.sql));
+        let (body, kind) = form::encode(&fields)
+            .map_err(|(name, why)| Error::new(Kind::Invalid, purpose, format!("the parameter {name:?} {why}")))?;
+        let kind = HeaderValue::try_from(kind)
+            .map_err(|cause| Error::new(Kind::Invalid, purpose, "the form has no media type").caused(cause))?;
+        let mut request = build(purpose, Method::POST, target, uri, Pieces::new([body]))?;
+        request.headers_mut().insert("content-type", kind);
+        request
+    };
     if compress {
         request.headers_mut().insert("accept-encoding", HeaderValue::from_static("zstd"));
     }
@@ -160,7 +179,7 @@ pub(crate) fn ping(purpose: Purpose, target: &Target) -> Result<Request<Pieces>>
 
 fn checked(purpose: Purpose, uri: String) -> Result<String> {
     if uri.len() > LONGEST_URI {
-        let text = format!("parameters and settings make a request line of {} bytes, at most {LONGEST_URI}", uri.len());
+        let text = format!("settings make a request line of {} bytes, at most {LONGEST_URI}", uri.len());
         return Err(Error::new(Kind::Invalid, purpose, text));
     }
     Ok(uri)

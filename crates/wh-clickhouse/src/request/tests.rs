@@ -96,8 +96,14 @@ fn a_read_is_read_only_unless_its_user_is_already() {
 }
 
 #[test]
-fn parameters_beyond_the_line_are_refused() {
-    let read = Query::read("SELECT {x:String}").param("x", "é".repeat(20_000));
-    let error = query(PURPOSE, &target(), "db", None, false, &read).unwrap_err();
+fn parameters_beyond_the_line_are_a_form_and_beyond_that_are_refused() {
+    let read = |length| Query::read("SELECT {x:String}").param("x", "é".repeat(length));
+    let request = query(PURPOSE, &target(), "db", None, false, &read(60_000)).unwrap();
+    assert!(request.headers()["content-type"].to_str().unwrap().starts_with("multipart/form-data"));
+    assert!(!pairs(&request).contains_key("param_x") && pairs(&request).contains_key("readonly"));
+    let error = query(PURPOSE, &target(), "db", None, false, &read(70_000)).unwrap_err();
+    assert!(error.kind() == Kind::Invalid && error.message().contains("\"param_x\" is longer"), "{error}");
+    let settings = Query::read("SELECT 1").setting("x", "y".repeat(70_000));
+    let error = query(PURPOSE, &target(), "db", None, false, &settings).unwrap_err();
     assert!(error.kind() == Kind::Invalid && error.message().contains("request line"), "{error}");
 }

@@ -1,4 +1,5 @@
-//! Whether a type takes a JSON kind. The verdicts are ClickHouse's own: a test holds them against the engine.
+//! Whether a type takes a JSON kind. The verdicts are ClickHouse's own: a test holds them against the engine, and where
+//! 24.8, 26.7 and 26.9 disagree the verdict is "cannot tell".
 
 use super::Type;
 
@@ -95,10 +96,12 @@ pub fn accepts(ty: &Type, kind: JsonKind) -> Accept {
         (Type::FixedString(_), _) => only(&[String], "a string"),
         (Type::Uuid, _) => only(&[String], "a string with a UUID"),
         (Type::Ipv4 | Type::Ipv6, _) => only(&[String], "a string with an IP address"),
-        (Type::Date | Type::Date32, _) => only(&[Bool, Integer, String], "a string with a date, or a whole number"),
-        (Type::DateTime(_) | Type::DateTime64 { .. }, _) => {
-            only(&[Integer, String], "a string with a date and time, or a whole number")
-        }
+        // days since 1970: not before 25
+        (Type::Date | Type::Date32, Bool | Integer) => CannotTell,
+        (Type::Date | Type::Date32, _) => only(&[String], "a string with a date"),
+        // fractions of a second: not before 26.8
+        (Type::DateTime(_) | Type::DateTime64 { .. }, Float) => CannotTell,
+        (Type::DateTime(_) | Type::DateTime64 { .. }, _) => only(&[Integer, String], "a string with a date and time"),
         (Type::Time | Type::Time64(_), _) => only(&[Integer, String], "a string with a time, or a whole number"),
         (Type::Enum { .. }, _) => only(&[Integer, String], "a name of the enumeration, or its number"),
         (Type::Array(_) | Type::Nested(_), _) => only(&[Array], "an array"),

@@ -39,6 +39,19 @@ async fn parameters_arrive_as_they_were_given() {
 }
 
 #[tokio::test]
+async fn parameters_too_long_for_a_request_line_arrive_too() {
+    let rig = Rig::new().await;
+    let values: Vec<String> = (0..3_000).map(|n| format!("é'\\{n}\r\n--wavehouse-0")).collect();
+    let wire = sql::string_array(values.iter().map(String::as_str));
+    let long = "x\t".repeat(30_000);
+    let query = Query::read("SELECT length({a:Array(String)}), {a:Array(String)}[17] = {b:String}, length({c:String})")
+        .param_wire("a", wire)
+        .param("b", &values[16])
+        .param("c", &long);
+    assert_eq!(text(&rig.client, query).await.unwrap(), "3000\t1\t60000\n");
+}
+
+#[tokio::test]
 async fn an_answer_says_what_it_is() {
     let rig = Rig::new().await;
     let answer = rig.client.query(Query::read("SELECT 1 AS x").format("JSONEachRow")).await.unwrap();
