@@ -2,7 +2,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a failed step fails the test")]
 
 use rustix::process::{Pid, Signal, kill_process};
-use std::{io::Write, net::TcpStream, time::Duration};
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+    time::Duration,
+};
 use tempfile::TempDir;
 use wh_testkit::{Process, free_port, http};
 
@@ -68,13 +72,15 @@ async fn sigterm_stops_with_0_and_sighup_does_nothing_but_say_so() {
 
 #[tokio::test]
 async fn a_second_signal_ends_at_once_with_1() {
-    let mut running = serve(&[("WH_SERVER_SHUTDOWN_TIMEOUT", "1h")]).await;
-    // a body that never comes keeps a request in flight
+    let mut running = serve(&[("WH_SERVER_SHUTDOWN_TIMEOUT", "1h"), ("WH_AUTH_OPERATOR_KEY", "k")]).await;
+    // a body that never comes keeps a request in flight; the interim answer says that it is awaited
     let mut slow = TcpStream::connect(("127.0.0.1", running.port)).unwrap();
-    slow.write_all(
-        b"POST /v1/query?table=t HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n{",
-    )
-    .unwrap();
+    let head =
+        "POST /v1/ops/query HTTP/1.1\r\nhost: a\r\nauthorization: Operator k\r\ncontent-type: application/json\r\n";
+    write!(slow, "{head}content-length: 9\r\nexpect: 100-continue\r\n\r\n").unwrap();
+    let mut interim = [0; 12];
+    slow.read_exact(&mut interim).unwrap();
+    assert_eq!(&interim, b"HTTP/1.1 100");
     running.process.interrupt().unwrap();
     running.logged("SIGINT: stopping").await;
     running.process.terminate().unwrap();
