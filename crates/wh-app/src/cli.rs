@@ -1,6 +1,6 @@
 //! The command line: flags in, exit code out. What a command does stands elsewhere.
 
-use crate::{About, Exit, health, run, telemetry::install_logs};
+use crate::{About, Exit, error::with_causes, health, queue, queue_report, run, telemetry::install_logs};
 use clap::{Parser, Subcommand};
 use std::{
     ffi::OsString,
@@ -8,6 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 use wh_config::{Environment, Loaded, LogLevel, load, reference};
+use wh_mq::embedded::inspect;
 
 /// WaveHouse: events over HTTP into ClickHouse, queried and streamed.
 #[derive(Debug, Parser)]
@@ -32,6 +33,9 @@ enum Command {
     /// The configuration
     #[command(subcommand)]
     Config(ConfigCommand),
+    /// Look into the queue of a server that does not run
+    #[command(subcommand)]
+    Queue(QueueCommand),
     /// Ask a running server whether it lives: exit code 0 or 1
     Health {
         /// Where to ask [default: /livez where the configuration says the server is]
@@ -56,6 +60,24 @@ enum ConfigCommand {
     },
     /// Print the reference of all keys, in Markdown
     Reference,
+}
+
+#[derive(Debug, Subcommand)]
+enum QueueCommand {
+    /// List what is in it: exit code 0, or 1 when something cannot be read
+    Inspect(QueueArgs),
+    /// The same, and read every byte of it
+    Verify(QueueArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct QueueArgs {
+    /// The queue's folder [default: the one of the configuration]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// As a JSON object
+    #[arg(long)]
+    json: bool,
 }
 
 /// Runs a command with the process's own environment, output and signals.
@@ -94,6 +116,8 @@ pub fn run_with(
             say(out, &reference().trim_end());
             Exit::Ok
         }
+        Command::Queue(QueueCommand::Inspect(args)) => look(args, inspect::inspect, file, environment, out, err),
+        Command::Queue(QueueCommand::Verify(args)) => look(args, inspect::verify, file, environment, out, err),
         Command::Health { url: Some(url) } => ask(&url, err),
         Command::Health { url: None } => {
             with_config(file, environment, err, |loaded, err| ask(&health::url(&loaded.config.server), err))
@@ -144,6 +168,34 @@ fn check(loaded: &Loaded, show: bool, out: &mut dyn Write, err: &mut dyn Write) 
         say(out, &format_args!("the configuration is good ({file})"));
     }
     Exit::Ok
+}
+
+fn look(
+    args: QueueArgs,
+    look: fn(&Path) -> wh_mq::Result<inspect::Report>,
+    file: Option<&Path>,
+    environment: &Environment,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> Exit {
+    let mut print = |dir: &Path, err: &mut dyn Write| match look(dir) {
+        Ok(report) => {
+            if args.json {
+                say(out, &queue_report::json(&report));
+            } else {
+                say(out, &queue_report::Text(&report));
+            }
+            if report.is_sound() { Exit::Ok } else { Exit::Failure }
+        }
+        Err(error) => {
+            say(err, &with_causes(&error));
+            Exit::Failure
+        }
+    };
+    match &args.dir {
+        Some(dir) => print(dir, err),
+        None => with_config(file, environment, err, |loaded, err| print(&queue::folder(&loaded.config), err)),
+    }
 }
 
 fn ask(url: &str, err: &mut dyn Write) -> Exit {

@@ -86,3 +86,44 @@ fn health_asks_livez() {
     assert!(nobody.exit == Exit::Failure && nobody.err.contains("refused"), "{}", nobody.err);
     assert!(command(&["health", "--url", "https://a"], &[]).err.contains("is no http:// address"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_is_inspected_and_verified_when_nobody_has_it() {
+    use wh_mq::{Broker, embedded};
+    use wh_types::{Block, BlockId, Encoding, Table, Tenant, Timestamp, frame};
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().to_str().unwrap().to_owned();
+    let dir = folder.path().join("queue");
+    let dir_text = dir.to_str().unwrap().to_owned();
+    let missing = command(&["queue", "inspect"], &[("WH_DATA_DIR", &data)]);
+    assert!(missing.exit == Exit::Failure && missing.err.contains(&dir_text), "{}", missing.err);
+
+    let queue = embedded::Broker::open(embedded::Options::new(&dir)).await.unwrap();
+    let block = Block {
+        id: BlockId([7; 16]),
+        tenant: Tenant::default(),
+        table: Table::new("events").unwrap(),
+        rows: 2,
+        decoded_bytes: 6,
+        received: Timestamp::from_millis(1),
+        encoding: Encoding::Zstd,
+        body: frame::encode(Encoding::Zstd, b"{}\n{}\n").unwrap(),
+        chain: None,
+        trace: None,
+    };
+    queue.publish(&[block]).await.remove(0).unwrap();
+    let held = command(&["queue", "inspect", "--dir", &dir_text], &[]);
+    assert!(held.exit == Exit::Failure && held.err.contains(&std::process::id().to_string()), "{}", held.err);
+    queue.close().await;
+    drop(queue);
+
+    for what in ["inspect", "verify"] {
+        let said = command(&["queue", what], &[("WH_DATA_DIR", &data)]);
+        assert_eq!((said.exit, said.err.as_str()), (Exit::Ok, ""), "{what}");
+        assert!(said.out.contains("events: 2 rows in 1 blocks, 2 in 1 not inserted"), "{}", said.out);
+    }
+    let json = command(&["queue", "verify", "--json", "--dir", &dir_text], &[]).out;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["sound"], true);
+    assert_eq!(json["tenants"]["0"]["tables"]["events"]["unsettled_rows"], 2, "{json}");
+}

@@ -17,6 +17,7 @@ mod life;
 mod metrics;
 mod parts;
 mod queue;
+mod queue_report;
 mod run;
 mod secrets;
 mod serve;

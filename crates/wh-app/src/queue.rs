@@ -10,6 +10,11 @@ use wh_types::{Clock, Entropy};
 /// The queue's folder in the data folder.
 const FOLDER: &str = "queue";
 
+/// Where the queue of a configuration is.
+pub(crate) fn folder(config: &Config) -> PathBuf {
+    config.data_dir.join(FOLDER)
+}
+
 /// What opening takes. It may be tried again.
 #[derive(Clone, Debug)]
 pub(crate) struct Opening {
@@ -30,7 +35,7 @@ impl Opening {
             cache_bytes: queue.cache_bytes,
             clock,
             entropy,
-            ..embedded::Options::new(config.data_dir.join(FOLDER))
+            ..embedded::Options::new(folder(config))
         };
         Self { data_dir: config.data_dir.clone(), options }
     }
