@@ -1,3 +1,5 @@
+//! What each kind, code and status means.
+
 use super::*;
 
 const INSERT: Purpose = Purpose { op: "insert", effect: true };

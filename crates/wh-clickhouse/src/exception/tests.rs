@@ -1,3 +1,5 @@
+//! Exceptions wherever they stand, and data that is none.
+
 use super::*;
 use proptest::prelude::*;
 

@@ -1,3 +1,5 @@
+//! Requests as they go out; nothing is sent.
+
 use super::*;
 use crate::Options;
 use http_body::Body;
