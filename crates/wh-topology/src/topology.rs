@@ -132,9 +132,11 @@ fn partition(spec: &Spec, sizes: Sizes, index: u32) -> Partition {
 }
 
 fn history(spec: &Spec, sizes: Sizes) -> StreamConfig {
-    let names = spec.names();
+    let (names, max_age) = (spec.names(), spec.choices().history_max_age);
     StreamConfig {
-        max_age: spec.choices().history_max_age,
+        max_age,
+        // the server's own default, said aloud because other tools have theirs; it may not outlast the messages
+        duplicate_window: Some(defaults::DUPLICATE_WINDOW.min(max_age)),
         allow_direct: true,
         ..limits(spec, names.history.clone(), names.history_subjects(), sizes.history)
     }
