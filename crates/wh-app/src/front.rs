@@ -1,10 +1,10 @@
 //! What answers on the port: the API once there is one, and before it a plain reason why not yet. Knows no route of the
 //! API.
 
+use crate::serve::Incoming;
 use arc_swap::ArcSwap;
 use axum::body::Body;
 use http::{HeaderValue, Request, Response, StatusCode, header};
-use hyper::body::Incoming;
 use std::{convert::Infallible, fmt, sync::Arc};
 use tower::Service;
 use wh_types::Entropy;

@@ -14,6 +14,7 @@ mod front;
 mod health;
 mod instance;
 mod life;
+mod linger;
 mod metrics;
 mod parts;
 mod queue;

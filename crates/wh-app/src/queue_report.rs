@@ -1,7 +1,7 @@
 //! What `wavehouse queue inspect` and `verify` print: a queue's folder, for people or as JSON.
 
 use serde_json::{Value, json};
-use std::fmt::{self, Display, Write};
+use std::fmt::{self, Display};
 use wh_mq::embedded::inspect::{Damage, Report, TableReport};
 
 /// A report, as text.
@@ -42,12 +42,8 @@ fn verdict(report: &Report) -> String {
     if report.is_sound() {
         return "everything that was looked at can be read".to_owned();
     }
-    let mut text = format!("{} places cannot be read:", report.damage_count);
-    for damage in &report.damages {
-        // writing to a String cannot fail
-        drop(write!(text, "\n  {}", damage.place));
-    }
-    text
+    let places: String = report.damages.iter().map(|damage| format!("\n  {}", damage.place)).collect();
+    format!("{} places cannot be read:{places}", report.damage_count)
 }
 
 fn range(held: &TableReport) -> String {

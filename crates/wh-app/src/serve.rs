@@ -1,9 +1,13 @@
 //! The HTTP server: listens, accepts within a bound, serves each connection, and stops without cutting answers.
 
-use crate::{front::Front, metrics};
+use crate::{
+    front::Front,
+    linger::{Lingering, Unread, Watched},
+    metrics,
+};
 use axum::body::Body;
 use http::{Request, Response};
-use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::{convert::Infallible, io, net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
@@ -12,6 +16,9 @@ use tokio::{
 };
 use tracing::{debug, info, warn};
 use wh_types::{Stop, Tasks};
+
+/// The body of a request.
+pub(crate) type Incoming = Watched<hyper::body::Incoming>;
 
 /// Bounds of the server.
 #[derive(Clone, Copy, Debug)]
@@ -174,8 +181,10 @@ async fn serve<S: Api>(builder: http1::Builder, stream: TcpStream, front: Front<
     if let Err(error) = stream.set_nodelay(true) {
         debug!(%error, "TCP_NODELAY could not be set");
     }
-    let service = service_fn(move |request| {
-        let front = front.clone();
+    let unread = Unread::default();
+    let stream = Lingering::new(stream, unread.clone());
+    let service = service_fn(move |request: Request<hyper::body::Incoming>| {
+        let (front, request) = (front.clone(), request.map(|body| unread.watch(body)));
         async move { front.call(request).await }
     });
     let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));

@@ -136,3 +136,22 @@ async fn before_the_api_is_there_the_port_says_why_and_lives() {
         assert!(live.starts_with("HTTP/1.1 200"), "{live}");
     }
 }
+
+#[tokio::test]
+async fn an_answer_that_comes_before_the_body_is_read_by_a_client_that_still_sends() {
+    let bench = bench(limits()).await;
+    let stream = TcpStream::connect(bench.addr).await.unwrap();
+    let (mut reader, mut writer) = stream.into_split();
+    // far more than fits into the buffers between
+    let body = vec![b'x'; 32 << 20];
+    let sending = async {
+        let head = format!("GET /fast HTTP/1.1\r\nhost: a\r\ncontent-length: {}\r\n\r\n", body.len());
+        writer.write_all(head.as_bytes()).await.unwrap();
+        writer.write_all(&body).await.unwrap();
+        writer.shutdown().await.unwrap();
+    };
+    let mut answer = String::new();
+    let ((), read) = tokio::join!(sending, reader.read_to_string(&mut answer));
+    read.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("fast"), "{answer}");
+}
