@@ -1,14 +1,18 @@
 //! The command line: flags in, exit code out. What a command does stands elsewhere.
 
-use crate::{About, Exit, error::with_causes, health, queue, queue_report, run, telemetry::install_logs};
+use crate::{
+    About, Exit, doctor, error::with_causes, health, mq_cli, queue, queue_report, run, telemetry::install_logs,
+};
 use clap::{Parser, Subcommand};
 use std::{
     ffi::OsString,
     io::{self, Write},
     path::{Path, PathBuf},
+    time::Duration,
 };
 use wh_config::{Environment, Loaded, LogLevel, load, reference};
 use wh_mq::embedded::inspect;
+use wh_types::SystemClock;
 
 /// WaveHouse: events over HTTP into ClickHouse, queried and streamed.
 #[derive(Debug, Parser)]
@@ -36,6 +40,11 @@ enum Command {
     /// Look into the queue of a server that does not run
     #[command(subcommand)]
     Queue(QueueCommand),
+    /// What to create on a NATS cluster: print it, permit it, judge it, plan it
+    #[command(subcommand)]
+    Mq(Box<mq_cli::MqCommand>),
+    /// Measure what the data folder's disk can do, and what ingest rate to expect
+    Doctor,
     /// Ask a running server whether it lives: exit code 0 or 1
     Health {
         /// Where to ask [default: /livez where the configuration says the server is]
@@ -118,6 +127,8 @@ pub fn run_with(
         }
         Command::Queue(QueueCommand::Inspect(args)) => look(args, inspect::inspect, file, environment, out, err),
         Command::Queue(QueueCommand::Verify(args)) => look(args, inspect::verify, file, environment, out, err),
+        Command::Mq(command) => mq_cli::run(*command, out, err),
+        Command::Doctor => with_config(file, environment, err, |loaded, err| examine(&loaded, out, err)),
         Command::Health { url: Some(url) } => ask(&url, err),
         Command::Health { url: None } => {
             with_config(file, environment, err, |loaded, err| ask(&health::url(&loaded.config.server), err))
@@ -195,6 +206,19 @@ fn look(
     match &args.dir {
         Some(dir) => print(dir, err),
         None => with_config(file, environment, err, |loaded, err| print(&queue::folder(&loaded.config), err)),
+    }
+}
+
+fn examine(loaded: &Loaded, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
+    match doctor::measure(&loaded.config.data_dir, Duration::from_secs(2), &SystemClock) {
+        Ok(measured) => {
+            say(out, &measured);
+            Exit::Ok
+        }
+        Err(error) => {
+            say(err, &format_args!("{error:#}"));
+            Exit::Failure
+        }
     }
 }
 

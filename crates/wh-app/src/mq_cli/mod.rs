@@ -1,0 +1,137 @@
+//! `wavehouse mq`: what the operator creates on a NATS cluster, printed, permitted, verified and planned.
+//!
+//! Files are read and written here; everything else is `wh-topology`'s. No server is asked.
+
+mod args;
+mod files;
+
+#[cfg(test)]
+mod tests;
+
+use crate::Exit;
+pub(crate) use args::MqCommand;
+use args::{Common, Report, RightsFormatArg};
+use std::{fmt, io::Write};
+use wh_topology::{File, Plan, Problems, Rights, Role, Severity, Spec, Topology, renderer, verify};
+
+/// Why a command could not do its work.
+enum Failed {
+    /// The command line asks for what cannot be: exit code 2.
+    Usage(String),
+    /// Anything else: exit code 1.
+    Work(String),
+}
+
+impl From<Problems> for Failed {
+    fn from(problems: Problems) -> Self {
+        Self::Work(problems.to_string())
+    }
+}
+
+/// Runs a command: 0 as asked, 1 it failed or found something required, 2 a command line that cannot be.
+pub(crate) fn run(command: MqCommand, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
+    let ended = match command {
+        MqCommand::Manifests(args) => manifests(&args, out),
+        MqCommand::Permissions(args) => permissions(args, out),
+        MqCommand::Verify(args) => verified(args, out),
+        MqCommand::Plan(args) => planned(args, out),
+    };
+    match ended {
+        Ok(exit) => exit,
+        Err(Failed::Usage(text)) => {
+            say(err, &text);
+            Exit::Usage
+        }
+        Err(Failed::Work(text)) => {
+            say(err, &text);
+            Exit::Failure
+        }
+    }
+}
+
+/// A closed pipe is nobody's fault.
+fn say(to: &mut dyn Write, what: &dyn fmt::Display) {
+    drop(writeln!(to, "{what}"));
+}
+
+fn manifests(args: &args::Manifests, out: &mut dyn Write) -> Result<Exit, Failed> {
+    let topology = Topology::new(Spec::new(args.choices())?)?;
+    let format = args.format.name();
+    let renderer = renderer(format).ok_or_else(|| Failed::Usage(format!("unknown format {format}")))?;
+    let files = renderer.render(&topology).map_err(|refused| Failed::Work(refused.to_string()))?;
+    match (&args.output, &files[..]) {
+        (Some(folder), files) => written(folder, files, out),
+        (None, [one]) => {
+            say(out, &one.text.trim_end());
+            Ok(Exit::Ok)
+        }
+        (None, several) => {
+            Err(Failed::Usage(format!("{format} has {} files: name a folder with --output DIR", several.len())))
+        }
+    }
+}
+
+fn permissions(args: args::Permissions, out: &mut dyn Write) -> Result<Exit, Failed> {
+    let (role, output, format) = (args.role.role(), args.output.clone(), args.format);
+    let text = Rights::new(&Spec::new(args.choices())?, role).print(format.format());
+    let Some(folder) = output else {
+        say(out, &text.trim_end());
+        return Ok(Exit::Ok);
+    };
+    let extension = if format == RightsFormatArg::Nats { "conf" } else { "yaml" };
+    written(&folder, &[File { name: format!("{role}.{extension}"), text, executable: false }], out)
+}
+
+fn written(folder: &std::path::Path, files: &[File], out: &mut dyn Write) -> Result<Exit, Failed> {
+    let paths = files::write(folder, files).map_err(Failed::Work)?;
+    paths.iter().for_each(|path| say(out, &path.display()));
+    Ok(Exit::Ok)
+}
+
+fn verified(args: args::Verify, out: &mut dyn Write) -> Result<Exit, Failed> {
+    let seen = files::captured(&args.from).map_err(Failed::Work)?;
+    let (role, report) = (args.role.role(), args.format);
+    let findings = verify(&Spec::new(args.choices())?, role, &seen);
+    let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
+    let (required, recommended) = (count(Severity::Required), count(Severity::Recommended));
+    match report {
+        Report::Json => {
+            let complete = seen.is_complete();
+            let report = serde_json::json!({
+                "required": required, "recommended": recommended, "complete": complete, "findings": findings,
+            });
+            say(out, &format_args!("{report:#}"));
+        }
+        Report::Text => {
+            findings.iter().for_each(|finding| say(out, finding));
+            let unread = if seen.is_complete() { "" } else { "; not everything could be read" };
+            say(out, &format_args!("{required} required, {recommended} recommended{unread}"));
+        }
+    }
+    Ok(if required == 0 && seen.is_complete() { Exit::Ok } else { Exit::Failure })
+}
+
+fn planned(args: args::Planned, out: &mut dyn Write) -> Result<Exit, Failed> {
+    let seen = files::captured(&args.from).map_err(Failed::Work)?;
+    let report = args.format;
+    let topology = Topology::new(Spec::new(args.choices())?)?;
+    let plan = Plan::new(&topology, &seen);
+    match report {
+        Report::Json => {
+            let json = serde_json::to_string_pretty(&plan).map_err(|error| Failed::Work(error.to_string()))?;
+            say(out, &json);
+        }
+        Report::Text => say(out, &plan.to_string().trim_end()),
+    }
+    Ok(Exit::Ok)
+}
+
+impl args::RoleArg {
+    fn role(self) -> Role {
+        match self {
+            Self::Api => Role::Api,
+            Self::Ingest => Role::Ingest,
+            Self::Both => Role::Both,
+        }
+    }
+}
