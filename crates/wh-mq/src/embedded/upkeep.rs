@@ -36,7 +36,9 @@ fn step(shared: &Arc<Shared<Disk>>, runtime: &Handle) {
         parts.write_settled(&mut state.core, wall);
         shared.sweep(&mut state, now);
     }
-    let segments = parts.log.segments();
+    // in this order: what is applied by now is counted by now, and nothing is added to a segment before that position
+    let position = parts.log.applied();
+    let segments: Vec<_> = parts.log.segments().into_iter().filter(|info| info.number < position.segment).collect();
     let ids_before = wall.saturating_sub(parts.duplicate_window);
     let (dead, sparse) = {
         let inner = parts.inner.lock();
@@ -70,9 +72,8 @@ fn retire(shared: &Arc<Shared<Disk>>, runtime: &Handle, dead: &[u64]) -> wh_log:
         Content { snapshot, numbers }
     };
     parts.log.write_checkpoint(position, &[&content.encode()])?;
-    let dead: Vec<u64> = dead.iter().copied().filter(|segment| *segment < position.segment).collect();
-    parts.log.retire(&dead)?;
-    parts.inner.lock().usage.forget(&dead);
+    parts.log.retire(dead)?;
+    parts.inner.lock().usage.forget(dead);
     tracing::debug!(count = dead.len(), "segments freed");
     Ok(())
 }

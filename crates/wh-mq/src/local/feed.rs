@@ -6,7 +6,10 @@ use crate::{
     core::{Next, Out},
 };
 use async_trait::async_trait;
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
+
+/// When a block is read again that the disk did not give.
+const READ_AGAIN: Duration = Duration::from_secs(1);
 
 /// One owner's delivery of one unit.
 #[derive(Debug)]
@@ -50,8 +53,13 @@ impl<S: Store> LocalFeed<S> {
         let Out { token, cursor, attempt, .. } = self.taken.take()?;
         match read.unwrap_or(Err(Kind::Bug("no answer for a body".into()))) {
             Ok(block) => Some(Delivery { token, cursor, attempt, block }),
-            Err(kind) => {
+            Err(kind @ (Kind::Corrupt(_) | Kind::NotFound(_) | Kind::Bug(_))) => {
                 self.shared.quarantine(token, &kind);
+                None
+            }
+            // the disk does not answer: the block is as good as before, and so may the disk be in a moment
+            Err(kind) => {
+                self.shared.postpone(token, self.unit.shard, self.term, &kind);
                 None
             }
         }
@@ -59,6 +67,14 @@ impl<S: Store> LocalFeed<S> {
 }
 
 impl<S: Store> Shared<S> {
+    fn postpone(&self, token: AckToken, shard: u32, term: u64, kind: &Kind) {
+        let sequence = token.sequence;
+        tracing::warn!(sequence, error = %kind, "block {sequence} could not be read, it is tried again");
+        let (now, verdict) = (self.now(), Verdict::Nak { delay: READ_AGAIN });
+        // a feed that lost its unit meanwhile has nothing to try again
+        self.lock().core.settle(shard, term, token, verdict, now).ok();
+    }
+
     fn quarantine(&self, token: AckToken, kind: &Kind) {
         let sequence = token.sequence;
         tracing::error!(sequence, error = %kind, "block {sequence} cannot be read and is put aside");

@@ -68,11 +68,13 @@ impl<S: Store> LocalHistory<S> {
                 Shown::Gap(gap) => Happening::Gap(gap),
                 Shown::Block(cursor, _) => match blocks.next() {
                     Some(Ok(block)) => Happening::Block(cursor, block),
-                    Some(Err(_)) | None => {
+                    Some(Err(kind)) => {
+                        tracing::warn!(%cursor, error = %kind, "block {cursor} is missing from a history");
                         let before = wh_types::Cursor { sequence: cursor.sequence.saturating_sub(1), ..cursor };
                         let after = wh_types::Cursor { sequence: cursor.sequence + 1, ..cursor };
                         Happening::Gap(Gap { after: Some(before), before: Some(after) })
                     }
+                    None => Happening::Gap(Gap { after: None, before: None }),
                 },
             });
         }

@@ -18,14 +18,38 @@ fn rounds() -> u64 {
     asked.and_then(|text| text.parse().ok()).unwrap_or(5)
 }
 
+/// What the queue keeps of what is settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keeps {
+    /// Everything, for longer than a test takes: ids and history are checked too.
+    Everything,
+    /// Nothing: segments are freed and what is left in them is copied forward all the time.
+    Nothing,
+}
+
+impl Keeps {
+    fn set(self, options: &mut wh_mq::embedded::Options) {
+        let span = match self {
+            Self::Everything => std::time::Duration::from_secs(3_600),
+            Self::Nothing => std::time::Duration::from_millis(20),
+        };
+        options.duplicate_window = span;
+        options.default_allowance.history = span;
+    }
+}
+
 /// The crash tests.
 #[must_use]
 pub fn trials() -> Vec<Trial> {
-    let run = |outcome: anyhow::Result<()>| outcome.map_err(|error| Failed::from(format!("{error:#}")));
+    type Rounds = fn(u64, Keeps) -> anyhow::Result<()>;
+    let trial = |name: &str, rounds_of: Rounds, keeps: Keeps| {
+        let run = move || rounds_of(rounds(), keeps).map_err(|error| Failed::from(format!("{error:#}")));
+        Trial::test(format!("crash::{name}"), run)
+    };
     vec![
-        Trial::test("crash::nothing_acknowledged_is_lost_when_the_process_is_killed", move || {
-            run(kill::rounds(rounds()))
-        }),
-        Trial::test("crash::nothing_acknowledged_is_lost_when_the_power_is_cut", move || run(power::rounds(rounds()))),
+        trial("nothing_acknowledged_is_lost_when_the_process_is_killed", kill::rounds, Keeps::Everything),
+        trial("nothing_acknowledged_is_lost_when_it_is_killed_while_space_is_freed", kill::rounds, Keeps::Nothing),
+        trial("nothing_acknowledged_is_lost_when_the_power_is_cut", power::rounds, Keeps::Everything),
+        trial("nothing_acknowledged_is_lost_when_the_power_is_cut_while_space_is_freed", power::rounds, Keeps::Nothing),
     ]
 }
