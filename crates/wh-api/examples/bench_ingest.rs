@@ -46,7 +46,7 @@ fn main() {
         let empty = Router::new().route("/v1/ingest", post(|| async { "{}" }));
         let empty = listen(&tasks, empty).await;
         let (one, many) = (request(&row(0), "application/json"), request(&lines(500), "application/x-ndjson"));
-        println!("{:<58} {:>12} {:>9} {:>9}", "", "requests/s", "p50 ms", "p99 ms");
+        println!("{:<58} {:>10} {:>8} {:>8} {:>10}", "", "requests/s", "p50 ms", "p99 ms", "CPU us/req");
         let (events, batches) = ((256, 4), (32, 6));
         let base = load("empty axum handler, 256 connections, 1 event", empty, &one, events).await;
         for (what, encoding, delay) in [
@@ -55,12 +55,21 @@ fn main() {
             ("lz4, answers after 1 ms", Encoding::Lz4, Duration::from_millis(1)),
         ] {
             let api = listen(&tasks, api(encoding, delay)).await;
-            let rate = load(&format!("ingest, 256 connections, 1 event ({what})"), api, &one, events).await;
-            println!("{:<58} {:>11.0}%", "  of the empty handler", 100.0 * rate / base);
-            let rate = load(&format!("ingest, 32 connections, 500 rows ({what})"), api, &many, batches).await;
-            println!("{:<58} {:>12.0}", "  rows/s", 500.0 * rate);
+            let got = load(&format!("ingest, 256 connections, 1 event ({what})"), api, &one, events).await;
+            let (rate, cpu) = (100.0 * got.rate / base.rate, 100.0 * base.cpu / got.cpu);
+            println!(
+                "{:<58} {rate:>9.0}% {:>28}",
+                "  of the empty handler (by wall time; by CPU time)",
+                format!("{cpu:.0}%")
+            );
+            let got = load(&format!("ingest, 32 connections, 500 rows ({what})"), api, &many, batches).await;
+            let (rate, cpu) = (500.0 * got.rate, 2.0 * 500.0 / got.cpu * 1e6);
+            println!(
+                "{:<58} {rate:>10.0} {:>28}",
+                "  rows/s (by wall time; by CPU time of 2 cores)",
+                format!("{cpu:.0}")
+            );
         }
-        load("empty axum handler, 32 connections, 500 rows", empty, &many, batches).await;
     });
 }
 
@@ -156,8 +165,23 @@ where
     addr
 }
 
-/// Gives requests a second.
-async fn load(what: &str, addr: SocketAddr, request: &[u8], (connections, seconds): (usize, u64)) -> f64 {
+/// What a load came to.
+struct Got {
+    /// Requests a second.
+    rate: f64,
+    /// Microseconds of CPU a request, client included.
+    cpu: f64,
+}
+
+/// CPU seconds of this process.
+fn cpu() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").expect("proc");
+    let fields: Vec<&str> = stat.rsplit(") ").next().expect("fields").split(' ').collect();
+    let ticks = |at: usize| fields[at].parse::<f64>().expect("ticks");
+    (ticks(11) + ticks(12)) / 100.0
+}
+
+async fn load(what: &str, addr: SocketAddr, request: &[u8], (connections, seconds): (usize, u64)) -> Got {
     let (clock, request) = (SystemClock, Arc::<[u8]>::from(request));
     let warm = clock.now() + Duration::from_secs(1);
     let end = warm + Duration::from_secs(seconds);
@@ -189,6 +213,10 @@ async fn load(what: &str, addr: SocketAddr, request: &[u8], (connections, second
             })
         })
         .collect();
+    tokio::time::sleep_until(warm).await;
+    let before = cpu();
+    tokio::time::sleep_until(end).await;
+    let used = cpu() - before;
     let mut times = Vec::new();
     for client in clients {
         times.extend(client.await.expect("a client"));
@@ -196,8 +224,9 @@ async fn load(what: &str, addr: SocketAddr, request: &[u8], (connections, second
     times.sort_unstable();
     let rate = times.len() as f64 / seconds as f64;
     let at = |q: f64| times[((times.len() - 1) as f64 * q) as usize].as_secs_f64() * 1e3;
-    println!("{what:<58} {rate:>12.0} {:>9.2} {:>9.2}", at(0.5), at(0.99));
-    rate
+    let cpu = used / times.len() as f64 * 1e6;
+    println!("{what:<58} {rate:>10.0} {:>8.2} {:>8.2} {cpu:>10.1}", at(0.5), at(0.99));
+    Got { rate, cpu }
 }
 
 /// Takes everything and keeps nothing.

@@ -2,11 +2,10 @@
 
 use crate::ingest::Outcome;
 use metrics::{Counter, Gauge, Histogram, SharedString, counter, gauge, histogram};
-use parking_lot::Mutex;
-use std::{collections::HashSet, time::Duration};
-use wh_types::{Block, Table, Tenant};
+use std::time::Duration;
+use wh_types::{Block, LabelCap, OTHER_LABEL, Table, Tenant};
 
-/// Most values of one label; beyond them it is `other` (decision D28).
+/// Most values of one label (decision D28).
 const MAX_LABELS: usize = 200;
 
 /// Name, kind, labels, meaning.
@@ -72,8 +71,8 @@ pub(crate) struct Meters {
     pub(crate) events: FrameMeters,
     pub(crate) keepalives: FrameMeters,
     pub(crate) gaps: FrameMeters,
-    tables: Labels,
-    types: Labels,
+    tables: LabelCap,
+    types: LabelCap,
 }
 
 /// Frames of one kind on live streams.
@@ -107,8 +106,8 @@ impl Meters {
             events: FrameMeters::new("event"),
             keepalives: FrameMeters::new("keepalive"),
             gaps: FrameMeters::new("gap"),
-            tables: Labels::default(),
-            types: Labels::default(),
+            tables: LabelCap::new(MAX_LABELS),
+            types: LabelCap::new(MAX_LABELS),
         }
     }
 
@@ -117,31 +116,14 @@ impl Meters {
     }
 
     pub(crate) fn undecided(&self, type_text: &str) -> Counter {
-        counter!("wavehouse_ingest_undecided_values_total", "type" => self.types.capped(type_text))
+        counter!("wavehouse_ingest_undecided_values_total", "type" => SharedString::from(self.types.get(type_text)))
     }
 
     pub(crate) fn table(&self, tenant: &Tenant, table: &Table) -> TableMeters {
-        let key = format!("{tenant}.{table}");
-        let capped = self.tables.capped(&key);
-        let table: SharedString = if &*capped == "other" { capped } else { table.as_str().to_owned().into() };
+        // the cap is on pairs: two tenants may have tables of one name
+        let capped = &*self.tables.get(&format!("{tenant}.{table}")) == OTHER_LABEL;
+        let table = if capped { OTHER_LABEL.into() } else { SharedString::from(table.as_str().to_owned()) };
         TableMeters::new(&tenant.as_str().to_owned().into(), &table)
-    }
-}
-
-/// Values a label already has.
-#[derive(Debug, Default)]
-struct Labels(Mutex<HashSet<String>>);
-
-impl Labels {
-    fn capped(&self, value: &str) -> SharedString {
-        let mut known = self.0.lock();
-        if !known.contains(value) {
-            if known.len() >= MAX_LABELS {
-                return "other".into();
-            }
-            known.insert(value.to_owned());
-        }
-        value.to_owned().into()
     }
 }
 
@@ -215,19 +197,4 @@ impl TableMeters {
 fn rows(tenant: &SharedString, table: &SharedString, outcome: &'static str) -> Counter {
     counter!("wavehouse_ingest_rows_total",
         "tenant" => tenant.clone(), "table" => table.clone(), "outcome" => outcome)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_label_has_a_cap() {
-        let labels = Labels::default();
-        for n in 0..MAX_LABELS {
-            assert_eq!(&*labels.capped(&format!("t{n}")), format!("t{n}"));
-        }
-        assert_eq!(&*labels.capped("one more"), "other");
-        assert_eq!(&*labels.capped("t0"), "t0", "a known value stays");
-    }
 }

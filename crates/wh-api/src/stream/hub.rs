@@ -267,8 +267,8 @@ mod tests {
             let readers = futures::future::join_all((0..20).map(|_| hub.read(&tenant, &table))).await;
             assert_eq!((hub.followed(), hub.tasks.len()), (1, 1));
             drop(readers);
-            while hub.tasks.len() > 0 {
-                tokio::time::sleep(Duration::from_millis(1)).await;
+            while !hub.tasks.is_empty() {
+                tokio::task::yield_now().await;
             }
             assert_eq!(hub.followed(), 0);
         }

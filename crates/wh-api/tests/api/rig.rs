@@ -25,6 +25,8 @@ pub(crate) struct Rig {
     pub(crate) stop: Stop,
 }
 
+type Wrap = fn(Arc<dyn Broker>) -> Arc<dyn Broker>;
+
 /// What a rig is made with.
 pub(crate) struct Setup {
     pub(crate) options: ApiOptions,
@@ -35,7 +37,7 @@ pub(crate) struct Setup {
     pub(crate) checks: Vec<Check>,
     pub(crate) allowance: Allowance,
     /// Stands between the API and the queue.
-    pub(crate) wrap: Option<fn(Arc<dyn Broker>) -> Arc<dyn Broker>>,
+    pub(crate) wrap: Option<Wrap>,
 }
 
 impl Default for Setup {
@@ -128,8 +130,10 @@ impl Rig {
         let mut feed = self.broker.feed(unit, Budget { rows: 1 << 30, bytes: 1 << 30 }).await.unwrap();
         let settle = feed.settle();
         let mut blocks = Vec::new();
-        while let Ok(next) = tokio::time::timeout(Duration::from_millis(200), feed.next()).await {
-            let delivery = next.unwrap().unwrap();
+        let status = self.broker.status().await.unwrap();
+        let unsettled: u64 = status.tenants.values().map(|held| held.unsettled_blocks).sum();
+        for _ in 0..unsettled {
+            let delivery = feed.next().await.unwrap().unwrap();
             settle.settle(&[delivery.token], Verdict::Ack).await;
             blocks.push(delivery);
         }
