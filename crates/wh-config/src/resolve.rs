@@ -210,7 +210,7 @@ fn ingest(take: &mut Take<'_>, shards: u32) -> Ingest {
 
 fn prometheus(take: &mut Take<'_>) -> Prometheus {
     let path = take.text("prometheus.path");
-    let ours = ["/livez", "/readyz", "/version", "/v1"]
+    let ours = ["/livez", "/healthz", "/health", "/readyz", "/ready", "/version", "/v1"]
         .iter()
         .any(|taken| path.strip_prefix(taken).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')));
     let plain = path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/-_.".contains(&byte));

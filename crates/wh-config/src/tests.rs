@@ -239,6 +239,7 @@ fn rules_between_keys_hold() {
     refused("ingest: {max_row_bytes: 32MiB}", &[], &["ingest.max_row_bytes: must not be above"]);
     refused("server: {request_timeout: 5s}", &[], &["server.request_timeout: must not be below"]);
     refused("prometheus: {path: /v1/metrics}", &[], &["another route"]);
+    refused("prometheus: {path: /health}", &[], &["another route"]);
     refused("prometheus: {path: metrics}", &[], &["must be a path"]);
     assert_eq!(ok("", &[("WH_LOG_LEVEL", "WARN")]).log.level, LogLevel::Warn);
 }
