@@ -103,6 +103,9 @@ impl Rig {
         let response = self.raw(request).await;
         let (head, body) = response.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
+        if let Some(length) = head.headers.get("content-length") {
+            assert_eq!(length.to_str().unwrap(), body.len().to_string(), "the length told is the body's");
+        }
         Reply { status: head.status, headers: head.headers, body }
     }
 
