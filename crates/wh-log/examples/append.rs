@@ -99,13 +99,15 @@ async fn case(dir: &Path, writers: usize, size: usize, slice: Duration, recycled
     }
     let before = log.stats();
     let mut raw = Raw::new(&dir.join("raw"), writers * size)?;
-    let (mut limit, mut figures) = (Figures::default(), Figures::default());
+    let (mut limit, mut figures, mut cpu) = (Figures::default(), Figures::default(), 0.0);
     for _ in 0..ROUNDS {
         let device = device_bytes(dir);
         let (took, seconds) = raw.run(slice)?;
         limit.add(took, writers * size, seconds, device_bytes(dir) - device);
         let device = device_bytes(dir);
+        let begin = cpu_seconds();
         let (took, seconds) = append(&log, writers, size, slice).await?;
+        cpu += cpu_seconds() - begin;
         figures.add(took, size, seconds, device_bytes(dir) - device);
         retire(&log)?;
     }
@@ -116,13 +118,14 @@ async fn case(dir: &Path, writers: usize, size: usize, slice: Duration, recycled
     let mut ratios: Vec<f64> = figures.rates.iter().zip(&limit.rates).map(|(log, raw)| log / raw).collect();
     ratios.sort_by(f64::total_cmp);
     println!(
-        "{writers:>7} {size:>6} {:>6} {:>10.0} {:>8.1} {:>7} {:>7} {:>8.1} {:>8} {:>8} {:>8.2} {:>8.2} {:>8.2}",
+        "{writers:>7} {size:>6} {:>6} {:>10.0} {:>8.1} {:>7} {:>7} {:>8.1} {:>8.2} {:>8} {:>8} {:>8.2} {:>8.2} {:>8.2}",
         if recycled { "reused" } else { "new" },
         figures.appends as f64 / figures.seconds,
         figures.payload / figures.seconds / 1024.0 / 1024.0,
         figures.at(0.5),
         figures.at(0.99),
         figures.appends as f64 / groups.max(1) as f64,
+        cpu * 1e6 / figures.appends as f64,
         limit.at(0.5),
         limit.at(0.99),
         ratios[ratios.len() / 2],
@@ -203,4 +206,11 @@ fn device_bytes(path: &Path) -> u64 {
     let (major, minor) = ((device >> 8) & 0xfff, (device & 0xff) | ((device >> 12) & !0xff));
     let stat = read_to_string(format!("/sys/dev/block/{major}:{minor}/stat")).unwrap_or_default();
     stat.split_whitespace().nth(6).and_then(|sectors| sectors.parse::<u64>().ok()).map_or(0, |sectors| sectors * 512)
+}
+
+/// Processor time of this process so far.
+fn cpu_seconds() -> f64 {
+    let stat = read_to_string("/proc/self/stat").unwrap_or_default();
+    let ticks = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
+    ticks.filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
 }

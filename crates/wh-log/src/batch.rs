@@ -1,26 +1,13 @@
 //! A group in the making: records framed end to end, to be given their place when it is written.
 
 use crate::{
-    format::{GROUP_HEADER, GroupHeader, RawRecord, Seed, aligned, framed_len, u32_at},
-    record::{Head, MAX_META_BYTES, Record},
+    format::{GROUP_HEADER, GroupHeader, RawRecord, Seed, aligned, u32_at},
+    frames::Framed,
+    record::{Head, Record},
     ticket::Ticket,
 };
 use crc32c::crc32c_append;
 use std::sync::Arc;
-
-/// A record's header with its checksum, made before any lock is taken.
-pub(crate) type Framed = [u8; crate::format::RECORD_HEADER as usize];
-
-/// Frames a record; `None`: meta or body is too long for the format.
-pub(crate) fn frame(record: &Record<'_>) -> Option<(Framed, u32)> {
-    let body: usize = record.body.iter().map(|part| part.len()).sum();
-    let len = u32::try_from(framed_len(record.meta.len(), body)).ok()?;
-    if record.meta.len() > MAX_META_BYTES {
-        return None;
-    }
-    let header = crate::format::record_header(record, record.meta.len() as u16, body as u32);
-    Some((header, len))
-}
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {

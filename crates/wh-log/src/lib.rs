@@ -19,6 +19,7 @@ mod committer;
 pub mod disk;
 mod error;
 mod format;
+mod frames;
 mod log;
 mod names;
 mod opening;

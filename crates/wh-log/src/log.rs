@@ -17,7 +17,7 @@ use crate::{
     writer::Writer,
 };
 use parking_lot::Mutex;
-use std::{sync::Arc, thread::JoinHandle};
+use std::{fmt, sync::Arc, thread::JoinHandle};
 
 /// What the committer and the log's methods share.
 #[derive(Debug)]
@@ -33,7 +33,6 @@ pub(crate) struct Shared {
 /// A segmented append-only log. Dropping it writes what is queued and waits for that; prefer [`Log::close`].
 ///
 /// Methods that are not `async` block on the file system, for microseconds where the page cache has what they need.
-#[derive(Debug)]
 pub struct Log {
     shared: Arc<Shared>,
     committer: Mutex<Option<JoinHandle<()>>>,
@@ -283,7 +282,8 @@ impl Log {
 
     /// Up to where the log's records were given to their owner: the end of the log, or where the oldest group begins
     /// whose [`Places`] or [`Pending`] somebody still holds. A checkpoint of a state that is changed before the `Places`
-    /// are dropped stands for this position. It may be a group behind for a moment.
+    /// are dropped stands for this position. It may be a group behind for a moment. A `Pending` that was dropped before it resolved holds
+    /// nothing back: an owner whose state follows from the log sees every one of them through.
     #[must_use]
     pub fn applied(&self) -> Position {
         self.shared.progress.lock().applied()
@@ -335,6 +335,13 @@ impl Log {
         {
             tracing::error!("the log's committer panicked");
         }
+    }
+}
+
+impl fmt::Debug for Log {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let options = &self.shared.segments.options;
+        f.debug_struct("Log").field("dir", &options.dir).field("end", &self.position()).finish_non_exhaustive()
     }
 }
 

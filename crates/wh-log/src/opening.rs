@@ -15,7 +15,7 @@ use crate::{
 };
 use std::{
     collections::{BTreeMap, VecDeque},
-    io,
+    fmt, io,
     path::Path,
     sync::Arc,
 };
@@ -51,7 +51,6 @@ impl Recovered {
 /// A log whose folder is locked and listed, before its records are replayed.
 ///
 /// Blocking, as is everything about opening: on an async runtime, open on a thread where blocking is allowed.
-#[derive(Debug)]
 pub struct Opening {
     segments: Arc<Segments>,
     guard: Guard,
@@ -281,6 +280,12 @@ impl Opening {
             file.sync_data().map_err(wrap)?;
         }
         Ok(())
+    }
+}
+
+impl fmt::Debug for Opening {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opening").field("dir", &self.segments.options.dir).finish_non_exhaustive()
     }
 }
 

@@ -1,12 +1,13 @@
 //! What waits for the committer: batches in the order they were submitted.
 
 use crate::{
-    batch::{Batch, Framed, frame},
+    batch::Batch,
     error::{Error, Kind, Result},
     format::GROUP_HEADER,
+    frames::Frames,
     options::Options,
     record::Record,
-    ticket::{Finished, Lens, Pending, Ticket},
+    ticket::{Finished, Pending, Ticket},
 };
 use parking_lot::{Condvar, Mutex};
 use std::{
@@ -78,38 +79,6 @@ pub(crate) struct Queue {
     max_append: u32,
     lazy_after: Duration,
     mark_after: Duration,
-}
-
-/// An append's records, framed.
-struct Frames<'a> {
-    records: &'a [Record<'a>],
-    one: Option<(Framed, u32)>,
-    many: Vec<(Framed, u32)>,
-    bytes: u32,
-}
-
-impl<'a> Frames<'a> {
-    fn new(records: &'a [Record<'a>]) -> Result<Self> {
-        let too_long = || Error::new(Kind::Invalid, "append", "a record's meta or body is too long for the format");
-        let mut frames = Self { records, one: None, many: Vec::new(), bytes: 0 };
-        match records {
-            [] => return Err(Error::new(Kind::Invalid, "append", "no record was given")),
-            [record] => {
-                let one = frame(record).ok_or_else(too_long)?;
-                (frames.one, frames.bytes) = (Some(one), one.1);
-            }
-            many => {
-                frames.many = many.iter().map(frame).collect::<Option<_>>().ok_or_else(too_long)?;
-                let bytes: u64 = frames.many.iter().map(|(_, len)| u64::from(*len)).sum();
-                frames.bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-            }
-        }
-        Ok(frames)
-    }
-
-    fn iter(&self) -> impl Iterator<Item = (&Record<'a>, &Framed)> {
-        self.records.iter().zip(self.one.iter().chain(&self.many).map(|(header, _)| header))
-    }
 }
 
 impl Queue {
@@ -371,15 +340,7 @@ impl Inner {
                 batch.push(record, header, lazy);
             });
         }
-        let unpadded = |record: &Record<'_>| {
-            let body: usize = record.body.iter().map(|part| part.len()).sum();
-            (crate::format::RECORD_HEADER as usize + record.meta.len() + body) as u32
-        };
-        let lens = match frames.records {
-            [one] => Lens::One(unpadded(one)),
-            many => Lens::Many(many.iter().map(unpadded).collect()),
-        };
-        Pending { ticket: ticket.unwrap_or_else(Ticket::new), at, lens, slot: None }
+        Pending { ticket: ticket.unwrap_or_else(Ticket::new), at, lens: frames.lens(), slot: None }
     }
 
     fn ready_is_none(&self) -> bool {

@@ -270,7 +270,7 @@ impl Scan<'_> {
     /// Shows what can still be found in a stretch that has damage in it.
     fn salvage(&mut self, from: u64, to: u64) -> io::Result<()> {
         let (mut at, mut bad) = (from, from);
-        while at < to {
+        while at < to.min(self.window.size()) {
             let here = RawRecord::parse(self.window.get(at, RECORD_HEADER as usize)?)
                 .filter(|raw| at + aligned(raw.len()) <= to);
             let whole = match here {

@@ -102,6 +102,11 @@ fn a_folder_that_cannot_be_used_is_named_with_the_cause() {
     std::fs::write(&file, "").unwrap();
     let error = Log::open(Options::new(&file), |_| ()).unwrap_err().to_string();
     assert!(error.contains("/file: ") && error.contains("exists"), "{error}");
+    let below = Log::open(Options::new(file.join("log")), |_| ()).unwrap_err().to_string();
+    assert!(below.contains("/file/log: "), "{below}");
+    let deep = dir.path().join("a/b/c");
+    Log::open(Options::new(&deep), |_| ()).unwrap();
+    assert!(deep.join("identity").is_file());
 }
 
 #[tokio::test]

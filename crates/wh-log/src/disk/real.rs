@@ -18,7 +18,16 @@ const OWNER_BYTES: u64 = 512;
 
 impl Disk for RealDisk {
     fn make_dir(&self, dir: &Path) -> io::Result<()> {
-        std::fs::create_dir_all(dir)
+        if dir.is_dir() {
+            return Ok(());
+        }
+        // a folder is there for good once the one above it was synced
+        let parent = dir.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        self.make_dir(parent)?;
+        match std::fs::create_dir(dir) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists || !dir.is_dir() => Err(error),
+            Ok(()) | Err(_) => self.sync_dir(parent),
+        }
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
@@ -47,9 +56,12 @@ impl Disk for RealDisk {
         let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         match file.try_lock() {
             Ok(()) => {
-                file.set_len(0)?;
-                file.rewind()?;
-                file.write_all(owner.as_bytes())?;
+                // on a full disk the lock has no text, and holds all the same
+                let named =
+                    file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(owner.as_bytes()));
+                if let Err(error) = named {
+                    tracing::warn!(path = %path.display(), %error, "the lock cannot name its owner");
+                }
                 Ok(Lock::Taken(Guard::new(file)))
             }
             Err(TryLockError::WouldBlock) => {

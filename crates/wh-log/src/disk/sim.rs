@@ -2,81 +2,19 @@
 //! by a seed. It promises exactly what [`super`] says and breaks everything else.
 
 mod inode;
+mod world;
 
 use super::{Disk, DiskFile, Guard, Lock, Mode};
 use inode::Inode;
 use parking_lot::Mutex;
 use std::{
-    collections::{BTreeMap, BTreeSet},
     io,
     path::{Path, PathBuf},
     sync::Arc,
 };
 use wh_types::{Entropy, SeededEntropy};
-
-/// What unsynced writes a power cut leaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Survive {
-    /// None of them.
-    Nothing,
-    /// All of them.
-    Everything,
-    /// Each sector by chance, and names up to a chosen operation.
-    Chance,
-}
-
-#[derive(Clone, Debug)]
-enum NameOp {
-    Set(PathBuf, Arc<Mutex<Inode>>),
-    Remove(PathBuf),
-    Rename(PathBuf, PathBuf),
-}
-
-type Names = BTreeMap<PathBuf, Arc<Mutex<Inode>>>;
-
-fn apply(names: &mut Names, op: NameOp) {
-    match op {
-        NameOp::Set(path, inode) => drop(names.insert(path, inode)),
-        NameOp::Remove(path) => drop(names.remove(&path)),
-        NameOp::Rename(from, to) => {
-            if let Some(inode) = names.remove(&from) {
-                names.insert(to, inode);
-            }
-        }
-    }
-}
-
-#[derive(Debug)]
-struct World {
-    names: Names,
-    durable_names: Names,
-    /// What was done to names since the folder was synced.
-    pending: Vec<NameOp>,
-    dirs: BTreeSet<PathBuf>,
-    locks: BTreeMap<PathBuf, String>,
-    /// Files opened in an earlier life are dead.
-    life: u64,
-    off: bool,
-    survive: Survive,
-    cut_in: Option<u64>,
-    failing_syncs: u64,
-    failing_writes: u64,
-    failing_dir_syncs: u64,
-    short_writes: bool,
-    capacity: Option<u64>,
-    counts: Counts,
-}
-
-/// What was done with the disk.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Calls that change something.
-    pub operations: u64,
-    /// Bytes written.
-    pub bytes: u64,
-    /// Successful `sync_data` calls.
-    pub syncs: u64,
-}
+pub use world::{Counts, Survive};
+use world::{NameOp, World, apply};
 
 /// A disk in memory. Clones are the same disk.
 #[derive(Clone, Debug)]
@@ -101,24 +39,7 @@ impl SimDisk {
     /// An empty disk; the seed decides everything that is left to chance.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        let world = World {
-            names: Names::new(),
-            durable_names: Names::new(),
-            pending: Vec::new(),
-            dirs: BTreeSet::new(),
-            locks: BTreeMap::new(),
-            life: 0,
-            off: false,
-            survive: Survive::Chance,
-            cut_in: None,
-            failing_syncs: 0,
-            failing_writes: 0,
-            failing_dir_syncs: 0,
-            short_writes: false,
-            capacity: None,
-            counts: Counts::default(),
-        };
-        Self { world: Arc::new(Mutex::new(world)), entropy: Arc::new(SeededEntropy::new(seed)) }
+        Self { world: Arc::new(Mutex::new(World::new())), entropy: Arc::new(SeededEntropy::new(seed)) }
     }
 
     /// What the following power cuts leave.
@@ -179,6 +100,13 @@ impl SimDisk {
     pub fn corrupt(&self, path: &Path, offset: u64, mask: u8) {
         if let Some(inode) = self.world.lock().names.get(path) {
             inode.lock().corrupt(usize::try_from(offset).unwrap_or(usize::MAX), mask);
+        }
+    }
+
+    /// Makes a byte of a file unreadable, for good.
+    pub fn make_unreadable(&self, path: &Path, offset: u64) {
+        if let Some(inode) = self.world.lock().names.get(path) {
+            inode.lock().unreadable.push(usize::try_from(offset).unwrap_or(usize::MAX));
         }
     }
 
@@ -363,7 +291,7 @@ impl DiskFile for SimFile {
 
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize> {
         let _world = self.disk.begin(Some(self.life))?;
-        Ok(self.inode.lock().read(into, usize::try_from(offset).unwrap_or(usize::MAX)))
+        self.inode.lock().read(into, usize::try_from(offset).unwrap_or(usize::MAX)).ok_or_else(eio)
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize> {

@@ -8,8 +8,8 @@ const STEP: usize = 1024 * 1024;
 /// How much is read at once where most of what is read is skipped.
 const SKIP_STEP: usize = 8 * 1024;
 const PAGE: usize = 4096;
-/// Beyond this many unreadable pages it is the disk that fails, not a page.
-const MAX_UNREADABLE: usize = 64;
+/// Beyond this many unreadable pages in a segment it is the disk that fails, not a page.
+const MAX_UNREADABLE: usize = 8;
 
 /// Gives slices of a file.
 pub(super) struct Window<'a> {

@@ -186,6 +186,53 @@ fn a_file_cut_short_tells_what_is_missing() {
 }
 
 #[test]
+fn an_unreadable_page_loses_what_is_in_it_and_a_failing_disk_is_an_error() {
+    let disk = SimDisk::new(1);
+    let (log, _, _) = open(&disk);
+    let all: Vec<u64> = (1..=100).collect();
+    let places: Vec<Place> = all.iter().flat_map(|i| fill(&log, &[*i])).collect();
+    super::support::close(&log);
+    let at = places[50].offset + 100;
+    disk.make_unreadable(&pathed(Name::Open(1)), u64::from(at));
+    assert_eq!(log.read(places[50]).unwrap_err().kind(), Kind::Io);
+    let (_, recovered, seen) = reopen(&disk, log);
+    let page = |place: &Place| place.offset < (at | 4095) + 1 && place.offset + place.len > (at & !4095);
+    let hidden = places.iter().filter(|place| page(place)).count();
+    assert!(seen.len() >= 100 - hidden - 1 && seen.len() < 100 && !seen.contains(&51), "{seen:?}");
+    assert!(recovered.damage_count > 0);
+
+    // where nothing can be read at all, it is not the log that is damaged
+    let disk = SimDisk::new(1);
+    let (log, _, _) = open(&disk);
+    let body = vec![0; 30_000];
+    let parts: [&[u8]; 1] = [&body];
+    for _ in 0..40 {
+        let record = Record { kind: 0, stream: 0, sequence: 0, time: Timestamp::default(), meta: &[], body: &parts };
+        drop(log.try_submit(&[record]).unwrap());
+        while log.step() {}
+    }
+    drop(log);
+    for (path, len) in disk.files() {
+        (0..len / 4096).for_each(|page| disk.make_unreadable(&path, page * 4096 + 100));
+    }
+    let error = Log::open(disk_options(&disk), |_| ()).unwrap_err();
+    assert_eq!(error.kind(), Kind::Io);
+}
+
+#[test]
+fn an_end_beyond_the_file_is_damage_up_to_it() {
+    let disk = SimDisk::new(1);
+    super::support::put(&disk, &Path::new(DIR).join("000000000001-4294967288.seal"), &[7; 100]);
+    let (_, recovered, seen) = open(&disk);
+    let whole = Place { segment: 1, offset: 64, len: 4_294_967_288 - 64 };
+    assert!(seen.is_empty());
+    assert_eq!(
+        recovered.damages.iter().map(|d| d.place).collect::<Vec<_>>(),
+        [whole, Place { segment: 1, offset: 0, len: 64 }]
+    );
+}
+
+#[test]
 fn a_damaged_footer_is_done_without() {
     let disk = SimDisk::new(1);
     let (log, _, _) = open(&disk);

@@ -1,6 +1,6 @@
 //! One file's bytes, as the page cache sees them and as the platter does.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 /// What is written whole or not at all.
 pub(super) const SECTOR: usize = 512;
@@ -8,7 +8,7 @@ pub(super) const SECTOR: usize = 512;
 type Sector = [u8; SECTOR];
 
 /// A file.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Inode {
     /// What a reader sees.
     seen: Vec<u8>,
@@ -16,6 +16,14 @@ pub(super) struct Inode {
     durable: Vec<u8>,
     /// Per sector, every content it had since the last sync, in order: any of them may be on the platter.
     dirty: BTreeMap<usize, Vec<Sector>>,
+    /// Bytes that cannot be read.
+    pub(super) unreadable: Vec<usize>,
+}
+
+impl fmt::Debug for Inode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes, {} sectors not synced", self.seen.len(), self.dirty.len())
+    }
 }
 
 impl Inode {
@@ -23,11 +31,13 @@ impl Inode {
         self.seen.len()
     }
 
-    pub(super) fn read(&self, into: &mut [u8], offset: usize) -> usize {
+    /// `None`: there is a byte among them that cannot be read.
+    pub(super) fn read(&self, into: &mut [u8], offset: usize) -> Option<usize> {
         let from = self.seen.get(offset..).unwrap_or_default();
         let n = from.len().min(into.len());
         into[..n].copy_from_slice(&from[..n]);
-        n
+        let lost = self.unreadable.iter().any(|&bad| bad.checked_sub(offset).is_some_and(|at| at < n));
+        (!lost).then_some(n)
     }
 
     pub(super) fn write(&mut self, bytes: &[u8], offset: usize) {
