@@ -43,6 +43,7 @@ codes! {
     REQUEST_TIMEOUT = "request.timeout", 503, Some(5), "The request took longer than the server allows. What it had begun may still happen.";
     INTERNAL = "internal", 500, None, "A fault of ours. The log has the request id.";
     SERVER_BUSY = "server.busy", 503, Some(5), "Too many request bodies, or too many rows of this table, are held in memory right now. Nothing of this request was stored.";
+    SERVER_STARTING = "server.starting", 503, Some(1), "This process is starting.";
     SERVER_STOPPING = "server.stopping", 503, Some(5), "This process is shutting down.";
 
     TENANT_INVALID = "tenant.invalid", 400, None, "The tenant id does not follow the grammar `[A-Za-z0-9_-]{1,64}`, or was given more than once.";
