@@ -3,6 +3,7 @@
 mod ingest;
 mod load;
 mod machine;
+mod queue;
 mod rows;
 
 use anyhow::Result;
@@ -12,11 +13,14 @@ use anyhow::Result;
 pub(crate) enum Bench {
     /// Rows from HTTP to the queue and to ClickHouse; single events from many connections
     Ingest(ingest::Args),
+    /// The embedded queue and the log under it, against the disk's own limit
+    Queue(queue::Args),
 }
 
 /// Builds what is measured, with optimisation, and measures it.
 pub(crate) fn run(bench: &Bench) -> Result<()> {
     match bench {
         Bench::Ingest(args) => ingest::run(args),
+        Bench::Queue(args) => queue::run(args),
     }
 }

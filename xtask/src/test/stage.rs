@@ -137,6 +137,8 @@ fn unit() -> Result<Outcome> {
     }
     let mut outcome = runner::run(&["--workspace", "--exclude", "conformance", "--exclude", "procs"], &left_out)?;
     outcome.merge(runner::documentation()?);
+    let reason = "Terraform and its provider are not at hand on the build machines; it is parsed as HCL";
+    outcome.skip("terraform validate deployments/nats/terraform", reason);
     Ok(outcome)
 }
 
