@@ -103,7 +103,7 @@ fn raw(dir: &std::path::Path, record: usize, group: usize, span: Duration) -> f6
 fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let span = Duration::from_secs(std::env::args().nth(1).map_or(3, |n| n.parse().unwrap()));
-    let base = std::env::args().nth(2).map_or_else(|| std::env::temp_dir(), Into::into);
+    let base = std::env::args().nth(2).map_or_else(std::env::temp_dir, Into::into);
     println!(
         "{:>8} {:>6} {:>8} | {:>12} {:>12} {:>7} {:>7} | {:>12} {:>6}",
         "writers", "rows", "bytes", "blocks/s", "rows/s", "p50 us", "p99 us", "disk blk/s", "ratio"

@@ -4,7 +4,10 @@
 //! cannot name one.
 
 #[cfg(any(feature = "embedded", feature = "sim"))]
-#[cfg_attr(not(feature = "embedded"), allow(dead_code, unused_imports, reason = "only a log restores"))]
+#[cfg_attr(
+    not(all(feature = "embedded", feature = "sim")),
+    allow(dead_code, unused_imports, reason = "each backend uses a part")
+)]
 mod core;
 mod dead_letter;
 #[cfg(feature = "embedded")]
@@ -13,7 +16,10 @@ mod error;
 #[cfg(feature = "sim")]
 pub mod faulty;
 #[cfg(any(feature = "embedded", feature = "sim"))]
-#[cfg_attr(not(feature = "embedded"), allow(dead_code, unused_imports, reason = "memory finishes at once"))]
+#[cfg_attr(
+    not(all(feature = "embedded", feature = "sim")),
+    allow(dead_code, unused_imports, reason = "each backend uses a part")
+)]
 mod local;
 #[cfg(any(feature = "embedded", feature = "sim"))]
 mod metrics;

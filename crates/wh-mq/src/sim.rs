@@ -90,8 +90,8 @@ impl Store for Memory {
         Ok(())
     }
 
-    fn submit<'a>(
-        _: &'a Arc<Shared<Self>>,
+    fn submit(
+        _: &Arc<Shared<Self>>,
         (): (),
         core: &mut Core<Kept>,
         change: Change,
@@ -111,6 +111,13 @@ impl Store for Memory {
     }
 
     fn note_dropped(&self, _: &Tenant, _: &[u64], _: u64) {}
+
+    fn at_hand(&self, body: &Kept) -> Option<Block> {
+        match body {
+            Kept::Block(block) => Some(Block::clone(block)),
+            Kept::Letter(_) => None,
+        }
+    }
 
     async fn blocks(&self, bodies: Vec<Kept>) -> Vec<Result<Block, Kind>> {
         let block = |body| match body {

@@ -330,7 +330,7 @@ pub fn letter(table_name: &str, cursor: Cursor, row: u32) -> DeadLetter {
         body: Bytes::from(format!("{{\"bad\":{row}}}")),
         reason: format!("row {row}: Cannot parse input: expected 'ü' before: \"x\\n\""),
         code: "27".to_owned(),
-        column: (row % 2 == 0).then(|| "c öl".to_owned()),
+        column: row.is_multiple_of(2).then(|| "c öl".to_owned()),
         attempted: Timestamp::from_nanos(1_750_000_000_123_456_789),
         received: Timestamp::from_nanos(1_750_000_000_000_000_001),
     }

@@ -14,9 +14,13 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // cases wait more than they compute
     arguments.test_threads.get_or_insert(8);
-    let ledger = Arc::new(
-        Ledger::read(include_str!("../matrix.toml"), include_str!("../expected.toml")).expect("the ledger's files"),
-    );
+    let ledger = match Ledger::read(include_str!("../matrix.toml"), include_str!("../expected.toml")) {
+        Ok(ledger) => Arc::new(ledger),
+        Err(error) => {
+            let read = Trial::test("the_ledger_can_be_read", move || Err(Failed::from(format!("{error:#}"))));
+            return libtest_mimic::run(&arguments, vec![read]).exit_code();
+        }
+    };
     let arms: Vec<Arc<dyn Arm>> = arms::all().into_iter().map(Arc::from).collect();
     let mut trials = Vec::new();
     for line in ledger.lines() {

@@ -20,10 +20,7 @@ pub(super) fn kind_of(error: &wh_log::Error) -> Kind {
 
 /// Why a folder could not be opened as a queue. The text names the path, the cause, and the owner where it is locked.
 pub(super) fn open_failed(error: wh_log::Error) -> Error {
-    let kind = match error.kind() {
-        wh_log::Kind::Closed => Kind::Stopping,
-        wh_log::Kind::NoSpace => Kind::NoSpace,
-        _ => Kind::Folder(error.to_string()),
-    };
+    let full = error.kind() == wh_log::Kind::NoSpace;
+    let kind = if full { Kind::NoSpace } else { Kind::Folder(error.to_string()) };
     Error::new("open queue", kind).with_source(error)
 }

@@ -100,13 +100,16 @@ pub fn verify(dir: &Path) -> Result<Report> {
 }
 
 fn look(dir: &Path, detail: Detail) -> Result<Report> {
+    let none = || Error::new("inspect queue", Kind::Folder(format!("{}: there is no queue", dir.display())));
     if !dir.is_dir() {
-        let text = format!("{}: no folder of a queue is there", dir.display());
-        return Err(Error::new("inspect queue", Kind::Folder(text)));
+        return Err(none());
     }
     let mut options = Options::new(dir);
     options.disk = Arc::new(untouched::Untouched::default());
     let found = recover::recover(&options, detail)?;
+    if found.created {
+        return Err(none());
+    }
     let (mut core, parts, recovery) = (found.core, found.parts, found.recovery);
     let status = core.status();
     let mut report = Report {

@@ -15,6 +15,8 @@ pub mod inspect;
 mod record;
 mod recover;
 mod store;
+#[cfg(test)]
+mod tests;
 mod upkeep;
 mod usage;
 
@@ -152,7 +154,7 @@ impl Broker {
         let found = tokio::task::spawn_blocking(move || recover::recover(&options, Detail::Heads)).await;
         let found =
             found.map_err(|e| Error::new("open queue", Kind::Bug("recovery panicked".into())).with_source(e))?;
-        let recover::Found { core, parts, mut recovery } = found?;
+        let recover::Found { core, parts, mut recovery, .. } = found?;
         let parts = Arc::new(parts);
         let (sender, jobs) = mpsc::unbounded_channel();
         parts.inner.lock().jobs = Some(sender);

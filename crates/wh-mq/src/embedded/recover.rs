@@ -24,6 +24,8 @@ pub(super) struct Found {
     pub(super) core: Core<Body>,
     pub(super) parts: Parts,
     pub(super) recovery: Recovery,
+    /// There was no queue in the folder.
+    pub(super) created: bool,
 }
 
 struct FoundBlock {
@@ -120,6 +122,7 @@ pub(super) fn recover(options: &Options, detail: Detail) -> Result<Found> {
     let stands = checkpoint.map_or(Position::START, |checkpoint| checkpoint.position);
     #[expect(clippy::cast_possible_truncation, reason = "any 32 of the id's random bits do")]
     let epoch = Epoch(opening.id() as u32);
+    let created = opening.created();
     let mut heap = Heap { next: content.snapshot.next_sequence, ..Heap::default() };
     let (log, recovered) =
         opening.replay(Position::START, detail, |record| heap.record(record)).map_err(open_failed)?;
@@ -171,7 +174,7 @@ pub(super) fn recover(options: &Options, detail: Detail) -> Result<Found> {
         tasks: Tasks::new(),
         stop: Stop::new(),
     };
-    Ok(Found { core, parts, recovery })
+    Ok(Found { core, parts, recovery, created })
 }
 
 /// Every table that has a number, by it.

@@ -205,6 +205,10 @@ impl Store for Disk {
         }
     }
 
+    fn at_hand(&self, body: &Body) -> Option<Block> {
+        self.0.inner.lock().cache.get(*body)
+    }
+
     async fn blocks(&self, bodies: Vec<Body>) -> Vec<Result<Block, Kind>> {
         let mut found: Vec<Option<Block>> = {
             let inner = self.0.inner.lock();

@@ -110,6 +110,10 @@ impl<S: Store> Feed for LocalFeed<S> {
             };
             let until = match next {
                 Next::Deliver(out) => {
+                    if let Some(block) = self.shared.store.at_hand(&out.body) {
+                        let Out { token, cursor, attempt, .. } = out;
+                        return Ok(Some(Delivery { token, cursor, attempt, block }));
+                    }
                     self.taken = Some(out);
                     continue;
                 }

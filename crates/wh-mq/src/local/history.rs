@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use wh_types::{Block, Table, Tenant};
 
 /// How many blocks are looked up under one lock.
-const STEPS: usize = 32;
+const STEPS: usize = 128;
 
 #[derive(Debug)]
 pub(super) struct LocalHistory<S: Store> {

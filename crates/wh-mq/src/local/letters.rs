@@ -33,7 +33,7 @@ async fn park_piece<S: Store>(shared: &Arc<Shared<S>>, letters: &[DeadLetter]) -
     if let Some(bad) = letters.iter().find_map(|letter| check(letter, shared.store.max_body()).err()) {
         return refuse(bad);
     }
-    let bytes = letters.iter().map(|letter| size(letter)).sum();
+    let bytes = letters.iter().map(size).sum();
     let room = match shared.store.room(bytes).await {
         Ok(room) => room,
         Err(kind) => return refuse(kind),

@@ -51,6 +51,9 @@ pub(crate) trait Store: Debug + Send + Sync + Sized + 'static {
     /// since the queue was made.
     fn note_dropped(&self, tenant: &Tenant, numbers: &[u64], dropped: u64);
 
+    /// A block that can be had without waiting.
+    fn at_hand(&self, body: &Self::Body) -> Option<Block>;
+
     /// Reads blocks back, one outcome each; `NotFound` where the body was moved meanwhile.
     fn blocks(&self, bodies: Vec<Self::Body>) -> impl Future<Output = Vec<Result<Block, Kind>>> + Send;
 

@@ -58,7 +58,7 @@ async fn mq21_what_was_settled_stays_settled_over_a_release_and_a_reopen(arm: &d
     let blocks = many(&stage, 20).await?;
     let mut feed = stage.feed("t", WIDE).await?;
     let taken = take(&mut *feed, 20).await?;
-    let settled = |n: usize| n % 3 != 0;
+    let settled = |n: usize| !n.is_multiple_of(3);
     let (ack, rest): (Vec<_>, Vec<_>) = taken.into_iter().enumerate().partition(|(n, _)| settled(*n));
     let ack: Vec<_> = ack.into_iter().map(|(_, delivery)| delivery).collect();
     settle(&*feed.settle(), &ack, Verdict::Ack).await?;

@@ -83,7 +83,7 @@ async fn consume(broker: &dyn Broker, unit: wh_mq::Unit, report: &Report, failed
             outcome?;
             report(Answer::Settled(delivery.block.id));
         }
-        if taken % 500 == 0 {
+        if taken.is_multiple_of(500) {
             // now and then the unit changes hands
             feed.release().await?;
             return Ok(());
