@@ -53,13 +53,15 @@ impl Drop for Ending<'_> {
 
 pub(crate) fn run(shared: &Shared, mut writer: Writer) {
     let ending = Ending(shared);
+    let clock = Arc::clone(&shared.segments.options.clock);
     loop {
         let work = shared.queue.take(writer.marked());
+        let begin = clock.now();
         let told = if let Work::Group(batch) = &work { batch.appends } else { 0 };
         if !turn(shared, &mut writer, work) {
             break;
         }
-        shared.queue.gather(told, &*shared.segments.options.clock);
+        shared.queue.gather(told, clock.now().duration_since(begin) / 2, &*clock);
     }
     drop(ending);
 }

@@ -222,8 +222,9 @@ impl Queue {
     }
 
     /// Gives those who were just told of a group the moment they need to append again, so that they share the next
-    /// group with those who wait already. Ends when as many came, or none for a while, or a group is full.
-    pub(crate) fn gather(&self, told: usize, clock: &dyn Clock) {
+    /// group with those who wait already. Ends when as many came, or none for a while, or a group is full, or after
+    /// `most`: half of what the last group took, so that nobody waits long for those who do not come.
+    pub(crate) fn gather(&self, told: usize, most: Duration, clock: &dyn Clock) {
         let begin = clock.now();
         let (mut seen, mut last) = (self.appends.load(Ordering::Relaxed), begin);
         let all = seen + told;
@@ -233,7 +234,7 @@ impl Queue {
             if appends > seen {
                 (seen, last) = (appends, now);
             }
-            if now.duration_since(last) > GATHER_QUIET || now.duration_since(begin) > GATHER_MOST {
+            if now.duration_since(last) > GATHER_QUIET || now.duration_since(begin) > most.min(GATHER_MOST) {
                 return;
             }
         }
