@@ -98,7 +98,73 @@ mod tests {
         assert_eq!(unit_score("WH_INGEST_0/wh-ingest-0", 1), 0xd6ab_f2c2_951b_b1b5);
     }
 
+    fn tables(count: u32) -> Vec<(Tenant, Table)> {
+        let name = |n: u32| (Tenant::new(&format!("t{}", n % 7)).unwrap(), Table::new(&format!("table {n}")).unwrap());
+        (0..count).map(name).collect()
+    }
+
+    #[test]
+    fn tables_spread_over_all_units_and_no_shard_stands_empty() {
+        // with one hash for both choices, partition 1 of 2 would leave shards empty
+        for (partitions, shards) in [(2, 4), (4, 8), (8, 8)] {
+            let mut units = std::collections::BTreeMap::<_, usize>::new();
+            for (tenant, table) in tables(200 * partitions * shards) {
+                *units.entry(route(&tenant, &table, partitions, shards)).or_default() += 1;
+            }
+            assert_eq!(units.len(), (partitions * shards) as usize);
+            let (least, most) = (units.values().min().unwrap(), units.values().max().unwrap());
+            assert!(*least > 130 && *most < 280, "{least} to {most} tables a unit, 200 expected");
+        }
+    }
+
+    #[test]
+    fn raising_n_moves_its_share_of_tables_into_the_new_partitions_only() {
+        for (before, after) in [(1, 2), (2, 4), (4, 5), (4, 8)] {
+            let all = tables(8_000);
+            let routes = |n| all.iter().map(move |(tenant, table)| route(tenant, table, n, 8));
+            let moved: Vec<_> = routes(before).zip(routes(after)).filter(|(old, new)| old != new).collect();
+            assert!(moved.iter().all(|(old, new)| new.partition >= before && old.shard == new.shard));
+            let expected = 8_000 * (after - before) as usize / after as usize;
+            assert!(moved.len().abs_diff(expected) < 300, "{before} to {after}: {} of {expected}", moved.len());
+        }
+    }
+
+    #[test]
+    fn a_member_is_drawn_to_about_its_share_of_units() {
+        let units: Vec<_> = (0..4_000).map(|n| format!("WH_INGEST_{}/wh-ingest-{}", n / 256, n % 256)).collect();
+        let mut owned = [0_u32; 5];
+        for unit in &units {
+            let best = (0..5).max_by_key(|slot| unit_score(unit, *slot)).unwrap();
+            owned[best as usize] += 1;
+        }
+        assert!(owned.iter().all(|count| (700..900).contains(count)), "{owned:?}");
+    }
+
     proptest! {
+        #[test]
+        fn a_route_is_within_its_counts_and_the_same_again(
+            tenant in "[A-Za-z0-9_-]{1,64}", table in "[^\0]{1,60}", partitions in 0_u32..300, shards in 0_u32..300,
+        ) {
+            let (tenant, table) = (Tenant::new(&tenant).unwrap(), Table::new(&table).unwrap());
+            let first = route(&tenant, &table, partitions, shards);
+            prop_assert!(first.partition < partitions.max(1) && first.shard < shards.max(1));
+            prop_assert_eq!(route(&tenant, &table, partitions, shards), first);
+        }
+
+        #[test]
+        fn one_count_never_moves_what_the_other_decides(table in "[a-z]{1,12}", n in 1_u32..20, m in 1_u32..20, v in 1_u32..40) {
+            let (tenant, table) = (Tenant::default(), Table::new(&table).unwrap());
+            prop_assert_eq!(route(&tenant, &table, n, v).shard, route(&tenant, &table, m, v).shard);
+            prop_assert_eq!(route(&tenant, &table, n, v).partition, route(&tenant, &table, n, m).partition);
+        }
+
+        #[test]
+        fn lowering_a_count_moves_only_what_was_in_the_removed(key: u64, more in 2_u32..300, less in 1_u32..300) {
+            let (less, more) = (less.min(more - 1), more);
+            let (before, after) = (jump(key, more), jump(key, less));
+            prop_assert!(before >= less || after == before);
+        }
+
         #[test]
         fn a_jump_stays_in_range_and_moves_only_into_new_buckets(key: u64, buckets in 1_u32..300) {
             let (before, after) = (jump(key, buckets), jump(key, buckets + 1));

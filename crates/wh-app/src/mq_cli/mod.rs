@@ -12,7 +12,7 @@ use crate::Exit;
 pub(crate) use args::MqCommand;
 use args::{Common, Report, RightsFormatArg};
 use std::{fmt, io::Write};
-use wh_topology::{File, Plan, Problems, Rights, Role, Severity, Spec, Topology, renderer, verify};
+use wh_topology::{File, Plan, Problems, Rights, Role, Severity, Spec, Topology, render::NatsCli, renderer, verify};
 
 /// Why a command could not do its work.
 enum Failed {
@@ -91,7 +91,8 @@ fn written(folder: &std::path::Path, files: &[File], out: &mut dyn Write) -> Res
 fn verified(args: args::Verify, out: &mut dyn Write) -> Result<Exit, Failed> {
     let seen = files::captured(&args.from).map_err(Failed::Work)?;
     let (role, report) = (args.role.role(), args.format);
-    let findings = verify(&Spec::new(args.choices())?, role, &seen);
+    let spec = Spec::new(args.choices())?;
+    let findings = verify(&spec, role, &seen);
     let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
     let (required, recommended) = (count(Severity::Required), count(Severity::Recommended));
     match report {
@@ -104,6 +105,9 @@ fn verified(args: args::Verify, out: &mut dyn Write) -> Result<Exit, Failed> {
         }
         Report::Text => {
             findings.iter().for_each(|finding| say(out, finding));
+            if findings.iter().any(|finding| finding.fix.contains(" --config ")) {
+                say(out, &format_args!("the files that fixes name are printed by: {}", NatsCli::command_line(&spec)));
+            }
             let unread = if seen.is_complete() { "" } else { "; not everything could be read" };
             say(out, &format_args!("{required} required, {recommended} recommended{unread}"));
         }

@@ -127,6 +127,7 @@ fn a_kept_topology_is_judged() {
     assert_eq!(wrong.exit, Exit::Failure);
     assert!(wrong.out.contains("required: consumer WH_INGEST_0/wh-ingest-2: durable_name: does not exist"));
     assert!(wrong.out.contains("fix: nats consumer add WH_INGEST_0 wh-ingest-2 --config"), "{}", wrong.out);
+    assert!(wrong.out.contains("printed by: wavehouse mq manifests --partitions=1 --shards=3"), "{}", wrong.out);
     assert!(wrong.out.ends_with("2 required, 0 recommended\n"), "{}", wrong.out);
 
     let api = mq(&["verify", "--from", from, "--shards=2", "--role=api", "--dedupe-retention=1m", "--format=json"]);
@@ -152,10 +153,10 @@ fn a_plan_is_shown_for_a_person_and_for_a_program() {
     let same = mq(&["plan", "--from", from, "--shards=2"]);
     assert_eq!(
         (same.exit, same.out.as_str()),
-        (Exit::Ok, "1 partitions x 2 shards\n  leave    6 that are as they should be\n")
+        (Exit::Ok, "1 partition x 2 shards\n  leave    6 that are as they should be\n")
     );
     let more = mq(&["plan", "--from", from, "--shards=2", "--partitions=2"]);
-    assert!(more.out.starts_with("2 partitions x 2 shards (now 1 partitions x 2 shards)\n"), "{}", more.out);
+    assert!(more.out.starts_with("2 partitions x 2 shards (now 1 partition x 2 shards)\n"), "{}", more.out);
     assert!(more.out.contains("  create   WH_INGEST_1\n") && more.out.contains("2. stop api: "), "{}", more.out);
     let json = mq(&["plan", "--from", from, "--shards=4", "--format=json"]);
     let plan: Value = serde_json::from_str(&json.out).unwrap();

@@ -6,7 +6,7 @@ mod order;
 
 pub use difference::Difference;
 
-use crate::{Observed, Topology};
+use crate::{Observed, Topology, render::NatsCli};
 use serde::Serialize;
 use std::fmt;
 
@@ -101,6 +101,8 @@ pub struct Plan {
     pub changes: Vec<Change>,
     /// The steps, in order.
     pub steps: Vec<Step>,
+    /// The command that prints the files that the steps' commands name.
+    pub files: String,
 }
 
 impl Plan {
@@ -113,7 +115,8 @@ impl Plan {
         let from = changes::counts(wanted, seen, &found);
         let changes = changes::changes(wanted, seen, &found);
         let steps = order::steps(wanted, from, to, &changes);
-        Self { from, to, changes, steps }
+        let files = NatsCli::command_line(&wanted.spec);
+        Self { from, to, changes, steps, files }
     }
 
     /// Whether everything is as it should be.
@@ -130,7 +133,9 @@ impl Plan {
 
 impl fmt::Display for Counts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} partitions x {} shards", self.partitions, self.shards)
+        let plural = |count: u32| if count == 1 { "" } else { "s" };
+        let Self { partitions, shards } = *self;
+        write!(f, "{partitions} partition{} x {shards} shard{}", plural(partitions), plural(shards))
     }
 }
 
@@ -179,6 +184,9 @@ impl fmt::Display for Plan {
             }
         }
         writeln!(f, "  {:8} {} that are as they should be", Action::Leave, self.of(Action::Leave).count())?;
+        if self.steps.iter().flat_map(|step| &step.commands).any(|command| command.contains(" --config ")) {
+            writeln!(f, "\nThe files below are printed by:\n     {}", self.files)?;
+        }
         for (number, step) in (1..).zip(&self.steps) {
             writeln!(f, "\n{number}. {}: {}", step.phase, step.text)?;
             for command in &step.commands {

@@ -46,6 +46,11 @@ fn step(phase: Phase, text: impl Into<String>, commands: impl IntoIterator<Item 
 /// What disturbs nobody.
 fn prepare(wanted: &Topology, from: Option<Counts>, to: Counts, changes: &[Change], moved: bool) -> Vec<Step> {
     let mut steps = Vec::new();
+    if from.is_none_or(|from| from.shards < to.shards) {
+        let text =
+            "give the users the rights of every shard and reload the servers, before there is a new one to pull from";
+        steps.push(step(Phase::Prepare, text, rights_commands(wanted)));
+    }
     let created: Vec<_> = changes.iter().filter(|change| change.action == Action::Create).map(create).collect();
     if !created.is_empty() {
         let text = "create what is missing, streams before their durables";
@@ -55,11 +60,6 @@ fn prepare(wanted: &Topology, from: Option<Counts>, to: Counts, changes: &[Chang
     let updated: Vec<_> = updated.flat_map(update).collect();
     if !updated.is_empty() {
         steps.push(step(Phase::Prepare, "change what differs", updated));
-    }
-    if from.is_none_or(|from| from.shards < to.shards) {
-        let text =
-            "give the users the rights of every shard and reload the servers, before a process pulls from a new one";
-        steps.push(step(Phase::Prepare, text, rights_commands(wanted)));
     }
     steps
 }
@@ -87,7 +87,7 @@ fn stop(from: Option<Counts>, to: Counts, changes: &[Change]) -> Vec<Step> {
 /// How many tables move.
 fn share(from: u32, to: u32, what: &str) -> String {
     let (less, more) = (from.min(to), from.max(to));
-    format!("; {} of {more} tables move to another {what}", more - less)
+    format!("; about {} of every {more} tables move to another {what}", more - less)
 }
 
 fn leave_behind(wanted: &Topology, from: Option<Counts>, to: Counts, changes: &[Change]) -> Vec<Step> {

@@ -2,7 +2,7 @@
 //! and a shell script that applies them. The JSON is also what JetStream's own API takes.
 
 use super::{File, Renderer, Unsayable, commented, header};
-use crate::Topology;
+use crate::{Spec, Topology};
 use serde::Serialize;
 
 /// The backend for the nats command line.
@@ -21,6 +21,14 @@ pub fn stream_file(stream: &str) -> String {
 #[must_use]
 pub fn consumer_file(stream: &str, durable: &str) -> String {
     format!("{stream}.{durable}.json")
+}
+
+impl NatsCli {
+    /// The command that writes the files into a folder.
+    #[must_use]
+    pub fn command_line(spec: &Spec) -> String {
+        format!("{} --format={FORMAT} --output=DIR", spec.command_line("manifests"))
+    }
 }
 
 impl Renderer for NatsCli {

@@ -22,7 +22,8 @@ pub(super) fn servers(seen: &Observed) -> Vec<Finding> {
     };
     if seen.servers.is_empty() {
         let (object, seen) = ("server".to_owned(), "no server was seen".to_owned());
-        return vec![finding(Severity::Recommended, "server.unseen", object, seen, least)];
+        let fix = "look at each server too: nats server list --json".to_owned();
+        return vec![Finding { fix, ..finding(Severity::Recommended, "server.unseen", object, seen, least) }];
     }
     let of = |server: &crate::Server| {
         let (object, seen) = (format!("server {}", server.name), server.version.clone());
