@@ -204,6 +204,71 @@ async fn a_fault_in_one_publish_does_not_end_its_table() {
     assert_eq!(rig.rows().await, [row(2)]);
 }
 
+/// One client: requests one after another. Gives each record's id and what was said of it.
+async fn client(rig: &Rig, mut draw: impl FnMut(usize) -> usize, ids: std::ops::Range<usize>) -> Vec<(usize, String)> {
+    let mut said = Vec::new();
+    let mut next = ids.start;
+    while next < ids.end {
+        let end = (next + 1 + draw(700)).min(ids.end);
+        let body: String = (next..end).map(|id| row(id) + "\n").collect();
+        let path = "/v1/ingest?table=t&results=all";
+        let reply = rig.send(crate::rig::post(path, "application/x-ndjson", body)).await;
+        let results = reply.results();
+        assert_eq!(results.len(), end - next);
+        said.extend(results.into_iter().map(|(index, status, _)| (next + index as usize, status)));
+        next = end;
+    }
+    said
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_client_was_told_is_true_under_any_faults() {
+    for seed in 0..25_u64 {
+        let mut draw = lcg(seed);
+        let rig = Rig::new();
+        for _ in 0..60 {
+            match draw(8) {
+                0 => rig.script.next(Op::Publish, Fault::Fail(Kind::Unavailable)),
+                1 => rig.script.next(Op::Publish, Fault::Fail(Kind::Unknown)),
+                2 | 3 => rig.script.next(Op::Publish, Fault::LoseAnswer),
+                4 => rig.script.next(Op::Publish, Fault::Fail(Kind::NoSpace)),
+                5 => rig.script.next(Op::Publish, Fault::Repeat),
+                _ => rig.script.next(Op::Publish, Fault::Delay(Duration::from_millis(draw(3_000) as u64))),
+            }
+        }
+        let mut draws: Vec<_> = (0..4).map(|_| lcg(draw(1 << 20) as u64)).collect();
+        let clients = draws.iter_mut().enumerate().map(|(n, draw)| client(&rig, draw, n * 10_000..n * 10_000 + 4_000));
+        let said: Vec<_> = futures::future::join_all(clients).await;
+        rig.stop.give();
+        rig.api.finish().await;
+        let stored: Vec<usize> = rig.rows().await.iter().map(|row| row[6..row.len() - 1].parse().unwrap()).collect();
+        let places: std::collections::BTreeMap<usize, usize> =
+            stored.iter().enumerate().map(|(at, id)| (*id, at)).collect();
+        assert_eq!(places.len(), stored.len(), "seed {seed}: no row is stored twice");
+        for said in said {
+            let mut before = None;
+            for (id, status) in said {
+                let place = places.get(&id);
+                match status.as_str() {
+                    "accepted" => assert!(place.is_some() && place > before, "seed {seed}: {id} is there, in order"),
+                    "not_attempted" => assert!(place.is_none(), "seed {seed}: {id} is not there"),
+                    "in_flight" => {}
+                    other => panic!("{other}"),
+                }
+                before = place.or(before);
+            }
+        }
+    }
+}
+
+/// Numbers that a seed fixes.
+fn lcg(mut state: u64) -> impl FnMut(usize) -> usize {
+    move |below| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    }
+}
+
 thread_local! {
     /// What was published in this test: each runs on a thread of its own.
     static RECORDED: std::cell::RefCell<Vec<Block>> = const { std::cell::RefCell::new(Vec::new()) };

@@ -6,6 +6,8 @@
 mod attempt;
 mod gather;
 mod probe;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use gather::{Pending, Stamp};
 
@@ -192,8 +194,11 @@ impl Coalescer {
                     () = self.wake.notified() => false,
                     () = &mut stopped => true,
                     () = &mut idle => {
-                        idle.as_mut().reset(active.max(clock.now() - options.idle) + options.idle);
-                        clock.now().duration_since(active) >= options.idle
+                        let over = clock.now().duration_since(active) >= options.idle;
+                        if !over {
+                            idle.as_mut().reset(active + options.idle);
+                        }
+                        over
                     }
                 };
             if leave && self.leave() {
