@@ -16,8 +16,9 @@ pub(crate) use finding::pieces;
 pub use finding::{Finding, Severity};
 pub(crate) use objects::{Found, find};
 
-use crate::{Observed, Role, Spec};
+use crate::{Observed, Role, Spec, Stream};
 use rule::{At, apply};
+use std::time::Duration;
 
 /// Everything that is wrong for a process of this role, sorted. Without a required finding it may run.
 ///
@@ -29,16 +30,10 @@ pub fn verify(spec: &Spec, role: Role, seen: &Observed) -> Vec<Finding> {
     let streams: Vec<&str> = found.partitions.iter().flatten().map(String::as_str).collect();
     let windows = seen.duplicate_windows(streams);
     let shortest_window = windows.map(|(shortest, _)| shortest);
-    let at = |stream: &str, config, partition| At {
-        spec,
-        config,
-        partition,
-        shard: 0,
-        // the map's own key lives as long as `seen`
-        stream: seen.streams.get_key_value(stream).map_or("", |(name, _)| name.as_str()),
-        durable: "",
-        shortest_window,
-    };
+    fn at<'a>(spec: &'a Spec, name: &'a str, stream: &'a Stream, shortest_window: Option<Duration>) -> At<'a> {
+        At { spec, config: &stream.config, partition: 0, shard: 0, stream: name, durable: "", shortest_window }
+    }
+    let at = |name, stream| at(spec, name, stream, shortest_window);
     let mut findings = others::servers(seen);
     findings.extend(others::peers(spec, seen));
     findings.extend(objects::missing(spec, role, seen, &found));
@@ -46,19 +41,19 @@ pub fn verify(spec: &Spec, role: Role, seen: &Observed) -> Vec<Finding> {
         let Some((name, stream)) = name.as_ref().and_then(|name| Some((name, seen.streams.get(name)?))) else {
             continue;
         };
-        findings.extend(apply(partition::RULES, &at(name, &stream.config, index)));
+        findings.extend(apply(partition::RULES, &At { partition: index, ..at(name, stream) }));
         if role.ingests() {
             findings.extend(durables(spec, seen, name, index, shortest_window));
         }
     }
-    let singles = [
-        (Some(&spec.names().history), history::RULES, true),
-        (found.dead_letters.as_ref(), dead_letters::RULES, true),
-        (Some(&spec.names().bucket_stream()), bucket::RULES, role.ingests()),
-    ];
-    for (name, rules, _) in singles.into_iter().filter(|(_, _, wanted)| *wanted) {
+    let (history, bucket) = (&spec.names().history, spec.names().bucket_stream());
+    let mut singles = vec![(Some(history), history::RULES), (found.dead_letters.as_ref(), dead_letters::RULES)];
+    if role.ingests() {
+        singles.push((Some(&bucket), bucket::RULES));
+    }
+    for (name, rules) in singles {
         if let Some((name, stream)) = name.and_then(|name| seen.streams.get_key_value(name)) {
-            findings.extend(apply(rules, &at(name, &stream.config, 0)));
+            findings.extend(apply(rules, &at(name, stream)));
         }
     }
     if role.ingests() {
@@ -75,7 +70,7 @@ fn durables(
     seen: &Observed,
     stream: &str,
     partition: u32,
-    shortest_window: Option<std::time::Duration>,
+    shortest_window: Option<Duration>,
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
     for shard in 0..spec.choices().shards {
