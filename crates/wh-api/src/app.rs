@@ -6,7 +6,7 @@ use crate::{
     ingest::{PublishOptions, Publishing},
     metrics::Meters,
     served::Served,
-    stream::Hub,
+    stream::{Hub, hub},
 };
 use std::{fmt, sync::Arc};
 use tokio::sync::Semaphore;
@@ -30,7 +30,7 @@ pub struct Parts {
     pub entropy: Arc<dyn Entropy>,
     /// Ends streams at once; requests in flight still get their answers.
     pub stop: Stop,
-    /// This process's name in the chain of its blocks. Different for every start of a process.
+    /// This process's name. The chain of its blocks has it with a mark of this start: a chain never goes on in another.
     pub process: Arc<str>,
     /// What `/version` says.
     pub version: Version,
@@ -79,13 +79,14 @@ impl App {
             idle: options.idle,
             probe_for: options.probe_for,
         };
+        let process = format!("{}.{:016x}", parts.process, parts.entropy.next_u64()).into();
         let hub = Hub::new(
             Arc::clone(&parts.broker),
             Arc::clone(&parts.entropy),
             Arc::clone(&meters),
             tasks.clone(),
             parts.stop.clone(),
-            options.stream_bytes,
+            hub::Bounds { table: options.stream_bytes, all: options.streams_bytes },
         );
         let publishing = Publishing {
             broker: parts.broker,
@@ -93,7 +94,7 @@ impl App {
             entropy: parts.entropy,
             tasks,
             stop: parts.stop,
-            process: parts.process,
+            process,
             options: publish,
             meters: Arc::clone(&meters),
             probes: Publishing::probes(),
@@ -101,8 +102,8 @@ impl App {
         Self {
             served: Served::new(parts.tenants),
             key: parts.operator_key,
-            budget: Budget::new(options.held_bytes, options.held_patience),
-            answers: Budget::new(options.answers_held_bytes, options.held_patience),
+            budget: Budget::new(options.held_bytes.max(largest_request(&options)), options.held_patience),
+            answers: Budget::new(options.answers_held_bytes.max(options.answer_bytes), options.held_patience),
             publishing: Arc::new(publishing),
             meters,
             hub: Arc::new(hub),
@@ -113,4 +114,10 @@ impl App {
             options,
         }
     }
+}
+
+/// What one request of the largest size holds: its body as it came, decoded, and its rows besides.
+fn largest_request(options: &ApiOptions) -> usize {
+    let cap = options.ingest_body_bytes.max(options.query_body_bytes).max(options.sql_body_bytes);
+    cap.saturating_mul(3).saturating_add(64 << 10)
 }

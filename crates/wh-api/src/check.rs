@@ -7,7 +7,7 @@ use crate::{
 use std::sync::Arc;
 use wh_clickhouse::TableSchema;
 
-/// What [`check`] found.
+/// What [`Checker::check`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Checked {
     /// Records in the body.

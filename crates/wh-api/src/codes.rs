@@ -61,6 +61,7 @@ codes! {
     CONTENT_TYPE = "content_type.unsupported", 415, None, "`Content-Type` is missing, is none of the accepted types, or names several.";
     CONTENT_ENCODING = "content_encoding.unsupported", 415, None, "`Content-Encoding` is none of gzip, zstd, lz4 and identity.";
     BODY_TOO_LARGE = "body.too_large", 413, None, "The decoded body is larger than this path takes.";
+    TOO_MANY_RECORDS = "body.too_many_records", 413, None, "The body has more than 1,000,000 records. Nothing was stored.";
     BODY_EMPTY = "body.empty", 400, None, "The body is empty. An empty batch is `[]`.";
     BODY_BROKEN = "body.broken", 400, None, "The body ended before its declared end, or its transfer coding is wrong. Nothing was stored.";
     BODY_ENCODING = "body.encoding", 400, None, "The body is not what its `Content-Encoding` says.";

@@ -16,7 +16,8 @@ pub struct ApiOptions {
     pub answer_bytes: usize,
     /// Bytes of such answers that the process holds at once.
     pub answers_held_bytes: usize,
-    /// Bytes of bodies and gathered rows that the process holds at once.
+    /// Bytes of bodies and gathered rows that the process holds at once; never less than one largest request needs,
+    /// which is three times its body.
     pub held_bytes: usize,
     /// Most time a request waits for its share of these.
     pub held_patience: Duration,
@@ -40,6 +41,8 @@ pub struct ApiOptions {
     pub keepalive: Duration,
     /// Bytes of recent events kept for the slower streams of one table.
     pub stream_bytes: usize,
+    /// The same for all tables together.
+    pub streams_bytes: usize,
 }
 
 impl Default for ApiOptions {
@@ -62,6 +65,7 @@ impl Default for ApiOptions {
             max_streams: 10_000,
             keepalive: Duration::from_secs(15),
             stream_bytes: 16 << 20,
+            streams_bytes: 256 << 20,
         }
     }
 }

@@ -24,14 +24,27 @@ pub(crate) enum Form {
     Lines,
 }
 
-/// An accepted record: where its text is, and the record's number.
+/// Most records of one request: what is kept of each is larger than the smallest record.
+const MAX_RECORDS: u32 = 1_000_000;
+
+/// An accepted record: where its text is, and the record's number. Small, because there are many.
 #[derive(Clone, Copy, Debug)]
 struct RowRef {
-    start: usize,
-    end: usize,
+    start: u32,
+    end: u32,
     index: u32,
     /// In `side` rather than in the body.
     side: bool,
+}
+
+impl RowRef {
+    fn new(span: Range<usize>, index: u32, side: bool) -> Option<Self> {
+        Some(Self { start: span.start.try_into().ok()?, end: span.end.try_into().ok()?, index, side })
+    }
+
+    fn of(self, text: &[u8]) -> &[u8] {
+        &text[self.start as usize..self.end as usize]
+    }
 }
 
 /// The verdicts on a body so far.
@@ -59,7 +72,7 @@ impl Records {
 
     /// The accepted rows' texts, in order.
     pub(crate) fn rows<'a>(&'a self, body: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
-        self.rows.iter().map(move |row| &(if row.side { &self.side } else { body })[row.start..row.end])
+        self.rows.iter().map(move |row| row.of(if row.side { &self.side } else { body }))
     }
 
     /// The record numbers of the accepted rows, in order.
@@ -81,22 +94,25 @@ impl Records {
     }
 
     fn accept(&mut self, body: &[u8], span: Range<usize>, compact: bool, quotes: &[Range<usize>], most: usize) {
-        let mut row = RowRef { start: span.start, end: span.end, index: self.total, side: false };
-        if compact || !quotes.is_empty() {
-            let start = self.side.len();
+        let own = self.side.len();
+        let side = compact || !quotes.is_empty();
+        let mut place = span.clone();
+        if side {
             push_compact(&mut self.side, body, span, quotes);
-            row = RowRef { start, end: self.side.len(), index: self.total, side: true };
+            place = own..self.side.len();
         }
-        let size = row.end - row.start;
-        if size > most {
-            if row.side {
-                self.side.truncate(row.start);
+        let size = place.len();
+        match RowRef::new(place, self.total, side) {
+            Some(row) if size <= most => {
+                self.rows.push(row);
+                self.total += 1;
             }
-            let reason = format!("the record has {size} bytes, more than {most}");
-            return self.refuse(Refusal::new(&codes::ROW_TOO_LARGE, reason));
+            _ => {
+                self.side.truncate(own);
+                let reason = format!("the record has {size} bytes, more than {most}");
+                self.refuse(Refusal::new(&codes::ROW_TOO_LARGE, reason));
+            }
         }
-        self.rows.push(row);
-        self.total += 1;
     }
 }
 
@@ -149,6 +165,10 @@ impl<'b> Walk<'b> {
     /// # Errors
     /// The whole body is refused: nothing of it may be published.
     pub(crate) fn step(&mut self, judge: &mut Judge<'_>, records: &mut Records) -> Result<bool, Refusal> {
+        if records.total > MAX_RECORDS {
+            let reason = format!("a request has at most {MAX_RECORDS} records");
+            return Err(Refusal::new(&codes::TOO_MANY_RECORDS, reason));
+        }
         match self.shape {
             Shape::Done => Ok(false),
             Shape::Object => self.object(judge, records),

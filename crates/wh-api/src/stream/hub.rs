@@ -6,7 +6,14 @@ use super::{
 };
 use crate::{codes, error::ApiError, metrics::Meters};
 use parking_lot::Mutex;
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 use tokio::sync::watch;
 use wh_mq::{Broker, From, Happening, History};
 use wh_types::{Backoff, Cursor, Entropy, Stop, Table, Tasks, Tenant};
@@ -23,8 +30,38 @@ pub(crate) struct Hub {
     meters: Arc<Meters>,
     tasks: Tasks,
     stop: Stop,
-    bytes: usize,
+    bytes: Arc<Bytes>,
     followed: Mutex<HashMap<(Tenant, Table), Arc<Channel>>>,
+}
+
+/// Bytes of recent events that are kept for slower streams.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// Of one table.
+    pub(crate) table: usize,
+    /// Of all together.
+    pub(crate) all: usize,
+}
+
+/// Beyond the bound of all together a table keeps this much.
+const SCARCE: usize = 64 << 10;
+
+#[derive(Debug)]
+struct Bytes {
+    bounds: Bounds,
+    held: AtomicUsize,
+}
+
+impl Bytes {
+    /// What a table may keep now.
+    fn most(&self) -> usize {
+        let scarce = self.held.load(Ordering::Relaxed) > self.bounds.all;
+        if scarce { self.bounds.table.min(SCARCE) } else { self.bounds.table }
+    }
+
+    fn changed(&self, before: usize, after: usize) {
+        self.held.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
+    }
 }
 
 /// How far a table's follower is.
@@ -41,6 +78,7 @@ pub(super) enum Phase {
 #[derive(Debug)]
 struct Channel {
     ring: Mutex<Ring>,
+    bytes: Arc<Bytes>,
     phase: watch::Sender<Phase>,
 }
 
@@ -60,8 +98,9 @@ impl Hub {
         meters: Arc<Meters>,
         tasks: Tasks,
         stop: Stop,
-        bytes: usize,
+        bounds: Bounds,
     ) -> Self {
+        let bytes = Arc::new(Bytes { bounds, held: AtomicUsize::new(0) });
         Self { broker, entropy, meters, tasks, stop, bytes, followed: Mutex::default() }
     }
 
@@ -70,8 +109,8 @@ impl Hub {
         let (channel, mut phase) = {
             let mut followed = self.followed.lock();
             let channel = Arc::clone(followed.entry((tenant.clone(), table.clone())).or_insert_with(|| {
-                let ring = Mutex::new(Ring::new(self.bytes));
-                let channel = Arc::new(Channel { ring, phase: watch::channel(Phase::Opening).0 });
+                let (ring, bytes) = (Mutex::new(Ring::new()), Arc::clone(&self.bytes));
+                let channel = Arc::new(Channel { ring, bytes, phase: watch::channel(Phase::Opening).0 });
                 let follow = Arc::clone(self).follow(tenant.clone(), table.clone(), Arc::clone(&channel));
                 drop(self.tasks.spawn("follow", follow));
                 channel
@@ -200,7 +239,13 @@ impl Hub {
 
 impl Channel {
     fn push(&self, frames: Frames) {
-        let head = self.ring.lock().push(frames);
+        let head = {
+            let mut ring = self.ring.lock();
+            let before = ring.bytes();
+            let head = ring.push(frames, self.bytes.most());
+            self.bytes.changed(before, ring.bytes());
+            head
+        };
         self.phase.send_replace(Phase::Live(head));
     }
 
@@ -213,6 +258,12 @@ impl Channel {
             }
             opening
         });
+    }
+}
+
+impl Drop for Channel {
+    fn drop(&mut self) {
+        self.bytes.changed(self.ring.get_mut().bytes(), 0);
     }
 }
 
@@ -256,7 +307,14 @@ mod tests {
             clock: Arc::new(SystemClock),
         });
         let (entropy, meters) = (Arc::new(SeededEntropy::new(1)), Arc::new(Meters::new()));
-        Arc::new(Hub::new(Arc::new(broker), entropy, meters, Tasks::new(), Stop::new(), 1 << 20))
+        Arc::new(Hub::new(
+            Arc::new(broker),
+            entropy,
+            meters,
+            Tasks::new(),
+            Stop::new(),
+            Bounds { table: 1 << 20, all: 200 << 10 },
+        ))
     }
 
     #[tokio::test(start_paused = true)]
@@ -266,11 +324,17 @@ mod tests {
         for _ in 0..3 {
             let readers = futures::future::join_all((0..20).map(|_| hub.read(&tenant, &table))).await;
             assert_eq!((hub.followed(), hub.tasks.len()), (1, 1));
-            drop(readers);
+            let first = Frames { bytes: vec![0; 10 << 10].into(), count: 1, cursor: None, gap: false };
+            let channel = Arc::clone(&readers[0].as_ref().unwrap().channel);
+            for _ in 0..30 {
+                channel.push(first.clone());
+            }
+            assert!(channel.ring.lock().bytes() <= 220 << 10, "the bound of all holds for one too");
+            drop((readers, channel));
             while !hub.tasks.is_empty() {
                 tokio::task::yield_now().await;
             }
-            assert_eq!(hub.followed(), 0);
+            assert_eq!((hub.followed(), hub.bytes.held.load(Ordering::Relaxed)), (0, 0));
         }
     }
 }

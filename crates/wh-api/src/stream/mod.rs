@@ -4,7 +4,7 @@
 
 mod frame;
 mod handler;
-mod hub;
+pub(crate) mod hub;
 mod ring;
 
 pub(crate) use handler::stream;

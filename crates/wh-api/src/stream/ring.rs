@@ -10,7 +10,6 @@ pub(super) struct Ring {
     /// The number of the first one kept.
     first: u64,
     bytes: usize,
-    most: usize,
 }
 
 /// What a reader gets next.
@@ -33,8 +32,13 @@ pub(super) enum Read {
 const OVERHEAD: usize = 128;
 
 impl Ring {
-    pub(super) fn new(most: usize) -> Self {
-        Self { frames: VecDeque::new(), first: 0, bytes: 0, most }
+    pub(super) fn new() -> Self {
+        Self { frames: VecDeque::new(), first: 0, bytes: 0 }
+    }
+
+    /// Bytes held.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Behind the newest.
@@ -42,11 +46,11 @@ impl Ring {
         self.first + self.frames.len() as u64
     }
 
-    /// Adds events; the newest are always kept, however large.
-    pub(super) fn push(&mut self, frames: Frames) -> u64 {
+    /// Adds events and lets the oldest go beyond `most` bytes; the newest are always kept, however large.
+    pub(super) fn push(&mut self, frames: Frames, most: usize) -> u64 {
         self.bytes += frames.bytes.len() + OVERHEAD;
         self.frames.push_back(frames);
-        while self.bytes > self.most
+        while self.bytes > most
             && self.frames.len() > 1
             && let Some(oldest) = self.frames.pop_front()
         {
@@ -85,11 +89,11 @@ mod tests {
 
     #[test]
     fn a_slow_reader_is_told_and_goes_on_with_what_is_kept() {
-        let mut ring = Ring::new(3 * (100 + OVERHEAD));
+        let (mut ring, most) = (Ring::new(), 3 * (100 + OVERHEAD));
         let mut at = ring.head();
         assert!(matches!(ring.read(&mut at), Read::Nothing));
         for n in 0..10 {
-            ring.push(frames(n));
+            ring.push(frames(n), most);
         }
         assert!(matches!(ring.read(&mut at), Read::Lost { sets: 7, .. }));
         for n in 7..10 {
@@ -101,9 +105,9 @@ mod tests {
 
     #[test]
     fn the_newest_is_kept_however_large() {
-        let mut ring = Ring::new(1);
+        let mut ring = Ring::new();
         let mut at = 0;
-        ring.push(frames(1));
+        ring.push(frames(1), 1);
         assert!(matches!(ring.read(&mut at), Read::Frames(_)));
     }
 }

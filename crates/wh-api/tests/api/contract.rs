@@ -6,6 +6,7 @@ use http::Request;
 use std::{io, sync::Arc, time::Duration};
 use wh_api::{ApiOptions, Check, Health, TenantLimits};
 use wh_clickhouse::{Discovery, DiscoveryOptions};
+use wh_mq::faulty::{Fault, Op};
 use wh_types::{OsEntropy, Stop, SystemClock, Tasks};
 
 const JSON: &str = "application/json";
@@ -137,15 +138,26 @@ async fn a_broken_or_slow_transfer_stores_nothing() {
     assert_eq!(rig.rows().await, Vec::<String>::new());
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn bodies_beyond_the_budget_are_refused_and_not_forever() {
-    let options =
-        ApiOptions { held_bytes: 64 << 10, held_patience: Duration::from_millis(10), ..ApiOptions::default() };
+    let options = ApiOptions {
+        ingest_body_bytes: 64 << 10,
+        query_body_bytes: 0,
+        sql_body_bytes: 0,
+        held_bytes: 0,
+        held_patience: Duration::from_millis(10),
+        ..ApiOptions::default()
+    };
     let rig = Rig::with(Setup { options, ..Setup::default() });
-    let row = format!("{{\"id\":1,\"note\":\"{}\"}}", "x".repeat(50 << 10));
-    let reply = rig.json(row).await;
-    assert_eq!(reply.outcome(), (503, Some("server.busy".into())));
-    assert_eq!(rig.json(r#"{"id":1}"#).await.status, 200, "what it held was given back");
+    rig.script.next(Op::Publish, Fault::Delay(Duration::from_secs(1)));
+    let row = format!("{{\"id\":1,\"note\":\"{}\"}}", "x".repeat(60_000));
+    let (held, (refused, small)) = tokio::join!(rig.json(row.clone()), async {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        tokio::join!(rig.json(row.clone()), rig.json(r#"{"id":2}"#))
+    });
+    assert_eq!(refused.outcome(), (503, Some("server.busy".into())));
+    assert_eq!((held.status.as_u16(), small.status.as_u16()), (200, 200), "the largest request always fits");
+    assert_eq!(rig.json(row).await.status, 200, "what was held is given back");
 }
 
 #[tokio::test]

@@ -158,7 +158,16 @@ async fn blocks_are_cut_by_rows_and_bytes_and_carry_their_envelope() {
         assert_eq!((block.table.as_str(), block.encoding), ("a.b/c", Encoding::Lz4));
         assert_eq!(block.trace.as_deref(), Some(trace));
         let chain = block.chain.as_ref().unwrap();
-        assert_eq!((&*chain.process, chain.n), ("test-1", n));
+        assert_eq!((&chain.process[..7], chain.process.len(), chain.n), ("test-1.", 23, n));
         assert!(block.received.as_nanos() > 0);
     }
+}
+
+#[tokio::test]
+async fn the_number_of_records_has_a_bound() {
+    let limits = TenantLimits { mode: Mode::Lenient, ..TenantLimits::default() };
+    let rig = Rig::with(Setup { limits, ..Setup::default() });
+    let reply = rig.json(format!("[{}{{}}]", "{},".repeat(1_000_500))).await;
+    assert_eq!(reply.outcome(), (413, Some("body.too_many_records".into())));
+    assert_eq!(rig.rows().await, Vec::<String>::new());
 }
