@@ -100,9 +100,47 @@ fn raw(dir: &std::path::Path, record: usize, group: usize, span: Duration) -> f6
     (groups * group as u64) as f64 / started.elapsed().as_secs_f64()
 }
 
+/// Publishes 1,000 blocks of 500 rows a second and settles 400 blocks later; says every ten seconds what it takes.
+async fn keep_steady(base: &std::path::Path, span: Duration) {
+    let dir = tempfile::tempdir_in(base).unwrap();
+    let mut options = embedded::Options::new(dir.path());
+    options.default_allowance = Allowance { history: Duration::ZERO, ..allowance() };
+    options.duplicate_window = Duration::from_secs(5);
+    options.shards = 1;
+    let broker = embedded::Broker::open(options).await.unwrap();
+    let mut feed = broker.feed(broker.units()[0], Budget { rows: 1 << 30, bytes: 1 << 40 }).await.unwrap();
+    let settle = feed.settle();
+    let body = Bytes::from(vec![b'x'; 26_000]);
+    let (started, mut told) = (Instant::now(), Instant::now());
+    let (mut held, mut stored, mut before) = (std::collections::VecDeque::new(), 0_u64, 0);
+    let mut tick = tokio::time::interval(Duration::from_millis(20));
+    while started.elapsed() < span {
+        tick.tick().await;
+        let blocks: Vec<Block> = (0..20).map(|n| block(n % TABLES, 500, &body)).collect();
+        stored += broker.publish(&blocks).await.iter().filter(|outcome| outcome.is_ok()).count() as u64;
+        for _ in 0..20 {
+            held.push_back(feed.next().await.unwrap().unwrap().token);
+        }
+        let done: Vec<_> = held.drain(..held.len().saturating_sub(400)).collect();
+        settle.settle(&done, Verdict::Ack).await;
+        if told.elapsed() >= Duration::from_secs(10) {
+            let disk = broker.status().await.unwrap().disk_bytes.unwrap();
+            let status = std::fs::read_to_string("/proc/self/status").unwrap();
+            let rss = status.lines().find(|line| line.starts_with("VmRSS")).unwrap_or_default().to_owned();
+            let rate = (stored - before) as f64 / told.elapsed().as_secs_f64();
+            println!("steady: {rate:.0} blocks/s, {} MB on disk, {rss}", disk / 1_000_000);
+            (told, before) = (Instant::now(), stored);
+        }
+    }
+    broker.close().await;
+}
+
 fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let span = Duration::from_secs(std::env::args().nth(1).map_or(3, |n| n.parse().unwrap()));
+    // the third argument picks one part, for a profiler
+    let only = std::env::args().nth(3);
+    let wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
     let base = std::env::args().nth(2).map_or_else(std::env::temp_dir, Into::into);
     println!(
         "{:>8} {:>6} {:>8} | {:>12} {:>12} {:>7} {:>7} | {:>12} {:>6}",
@@ -111,6 +149,9 @@ fn main() {
     for (writers, rows, size) in
         [(1, 1, 265), (16, 1, 265), (256, 1, 265), (1, 500, 26_000), (16, 500, 26_000), (256, 500, 26_000)]
     {
+        if !wanted(&format!("{writers}x{rows}")) {
+            continue;
+        }
         let dir = tempfile::tempdir_in(&base).unwrap();
         let limit = raw(dir.path(), size, if rows == 1 { writers } else { writers.min(160) }, Duration::from_secs(1));
         let (stored, took) = runtime.block_on(async {
@@ -133,6 +174,9 @@ fn main() {
     }
     // the state machine alone, over memory
     for (rows, size) in [(1, 265), (500, 26_000)] {
+        if !wanted(&format!("memory{rows}")) {
+            continue;
+        }
         let (stored, _) = runtime.block_on(async {
             let broker = wh_mq::sim::Broker::new(wh_mq::sim::Options {
                 epoch: wh_types::Epoch(1),
@@ -147,8 +191,16 @@ fn main() {
         });
         println!("in memory, 16 writers, {rows} rows a block: {:.0} blocks/s", stored as f64 / span.as_secs_f64());
     }
+    // a consumer that is 200,000 rows behind, for as long as the fourth argument says
+    let steady = std::env::args().nth(4).map_or(0, |n| n.parse().unwrap());
+    if steady > 0 && wanted("steady") {
+        runtime.block_on(keep_steady(&base, Duration::from_secs(steady)));
+    }
     // recovery and replay of 1,000,000 rows
     for (rows, count) in [(500_u32, 2_000_usize), (1, 1_000_000)] {
+        if !wanted(&format!("recovery{rows}")) {
+            continue;
+        }
         let dir = tempfile::tempdir_in(&base).unwrap();
         let mut options = embedded::Options::new(dir.path());
         options.default_allowance = allowance();

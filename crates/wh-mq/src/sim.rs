@@ -45,6 +45,7 @@ impl Broker {
             duplicate_window: options.duplicate_window,
             allowance: options.default_allowance,
             dead_letter_share: options.dead_letter_share,
+            max_blocks: 10_000_000,
         };
         let origin = options.clock.now();
         Self(Local(Shared::new(Core::new(settings, options.epoch), Memory, options.clock, origin)))

@@ -12,6 +12,8 @@ use wh_types::{Block, BlockId};
 
 /// When a refused publisher shall come again.
 const RETRY_AFTER: Duration = Duration::from_secs(30);
+/// How many settled blocks are forgotten early, at once, when too many blocks are remembered.
+const EARLY_AT_ONCE: usize = 1_000;
 /// How often a full tenant's refused publishes may look for space.
 const SWEEP_AT_MOST: Duration = Duration::from_millis(50);
 
@@ -100,6 +102,7 @@ impl<B: Clone> Core<B> {
         let Some(index) = table.find(ticket.sequence) else { return };
         let entry = &table.entries[index];
         let (charge, rows) = (entry.charge(), u64::from(entry.rows));
+        self.blocks -= 1;
         table.unsettled_blocks -= 1;
         table.unsettled_bytes -= charge;
         table.bury(index, State::Void);
@@ -114,6 +117,7 @@ impl<B: Clone> Core<B> {
         let table = &mut self.tables[at.0 as usize];
         let tenant = &mut self.tenants[table.tenant.0 as usize];
         let charge = entry.charge();
+        self.blocks += 1;
         tenant.bytes += charge;
         tenant.unsettled_blocks += 1;
         tenant.unsettled_rows += u64::from(entry.rows);
@@ -123,6 +127,13 @@ impl<B: Clone> Core<B> {
     }
 
     fn over_budget(&mut self, at: TableIndex, charge: u64, now: Tick) -> Option<Kind> {
+        if self.blocks >= self.settings.max_blocks {
+            // history is kept while there is room for it; a reader is told of the gap
+            self.forget_history(EARLY_AT_ONCE);
+            if self.blocks >= self.settings.max_blocks {
+                return Some(Kind::Full { what: "all tenants".to_owned(), retry_after: RETRY_AFTER });
+            }
+        }
         let table = &self.tables[at.0 as usize];
         let tenant_at = table.tenant;
         let allowance = self.tenants[tenant_at.0 as usize].allowance;

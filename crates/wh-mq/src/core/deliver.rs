@@ -159,7 +159,8 @@ impl<B: Clone> Core<B> {
         self.mark_settled(at, index);
         let table = &mut self.tables[at.0 as usize];
         let history = self.tenants[table.tenant.0 as usize].allowance.history;
-        if table.entries[index].stored.after(history) <= now {
+        // the sweep does not come back to what it went past
+        if table.entries[index].stored.after(history) <= now || table.position(index) < table.swept {
             self.drop_settled(at, index);
             self.tables[at.0 as usize].tidy();
         } else if !table.sweeping {

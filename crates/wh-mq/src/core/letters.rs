@@ -57,6 +57,11 @@ impl<B: Clone> Letters<B> {
         self.take(number).map(|(_, body)| body)
     }
 
+    /// Removes the letter of a number.
+    pub(crate) fn forget(&mut self, number: u64) -> Option<B> {
+        self.take(number).map(|(_, body)| body)
+    }
+
     fn take(&mut self, number: u64) -> Option<(u64, B)> {
         let letter = self.kept.remove(&number)?;
         self.numbers.remove(&letter.id);

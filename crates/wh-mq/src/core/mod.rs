@@ -45,6 +45,8 @@ pub(crate) struct Settings {
     pub(crate) allowance: Allowance,
     /// Dead letters have an nth of the tenant's bytes.
     pub(crate) dead_letter_share: u64,
+    /// Most blocks remembered, settled or not: what bounds memory.
+    pub(crate) max_blocks: usize,
 }
 
 #[derive(Debug)]
@@ -93,6 +95,8 @@ pub(crate) struct Core<B> {
     settled: Vec<TableIndex>,
     /// Tables with settled blocks kept for the history.
     sweeping: VecDeque<TableIndex>,
+    /// Blocks remembered with their bodies.
+    blocks: usize,
 }
 
 impl<B: Clone> Core<B> {
@@ -111,6 +115,7 @@ impl<B: Clone> Core<B> {
             freed: Vec::new(),
             settled: Vec::new(),
             sweeping: VecDeque::new(),
+            blocks: 0,
         }
     }
 

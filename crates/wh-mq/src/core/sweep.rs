@@ -7,6 +7,7 @@ use super::{
     table::{State, TableIndex, TenantIndex},
     tick::Tick,
 };
+use std::time::Duration;
 
 impl<B: Clone> Core<B> {
     /// Visits each table with kept history at most once and drops at most `most` blocks; says whether there may be more.
@@ -27,6 +28,19 @@ impl<B: Clone> Core<B> {
         left == 0
     }
 
+    /// Drops at most so many settled blocks although their time has not come, the oldest of each table first.
+    pub(super) fn forget_history(&mut self, most: usize) {
+        let mut left = most;
+        for _ in 0..self.sweeping.len() {
+            let Some(at) = self.sweeping.front().copied() else { return };
+            left -= self.drop_oldest(at, None, left);
+            self.sweeping.rotate_left(1);
+            if left == 0 {
+                return;
+            }
+        }
+    }
+
     pub(super) fn sweep_tenant(&mut self, tenant: TenantIndex, now: Tick) {
         let tables: Vec<TableIndex> = self.tenants[tenant.0 as usize].tables.values().copied().collect();
         for at in tables {
@@ -41,12 +55,17 @@ impl<B: Clone> Core<B> {
             let table = &self.tables[at.0 as usize];
             self.tenants[table.tenant.0 as usize].allowance.history
         };
+        self.drop_oldest(at, Some((now, history)), most)
+    }
+
+    /// Walks on from where the last walk ended; `age`: only what is that old by now.
+    fn drop_oldest(&mut self, at: TableIndex, age: Option<(Tick, Duration)>, most: usize) -> usize {
         let mut dropped = 0;
         while dropped < most {
             let table = &mut self.tables[at.0 as usize];
             let index = table.index(table.swept);
             let Some(entry) = table.entries.get(index) else { break };
-            let old = entry.stored.after(history) <= now;
+            let old = age.is_none_or(|(now, history)| entry.stored.after(history) <= now);
             match entry.state {
                 State::Gone | State::Void => table.swept += 1,
                 State::Settled if old => {
@@ -69,6 +88,7 @@ impl<B: Clone> Core<B> {
         table.retained -= 1;
         let body = table.bury(index, State::Gone);
         self.freed.extend(body);
+        self.blocks -= 1;
         self.tenants[table.tenant.0 as usize].bytes -= charge;
     }
 }

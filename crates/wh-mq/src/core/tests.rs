@@ -22,6 +22,7 @@ fn core(shards: u32) -> Core<u64> {
         duplicate_window: Duration::from_secs(120),
         allowance,
         dead_letter_share: 10,
+        max_blocks: 1_000_000,
     };
     Core::new(settings, Epoch(1))
 }
@@ -157,6 +158,38 @@ fn an_unsettled_block_pins_neither_the_bytes_nor_the_memory_of_others() {
     assert_eq!(core.tables[0].entries.len(), 0);
     assert_eq!(core.status()[&Tenant::default()].bytes, 0);
     assert_eq!(core.take_freed().len(), 10_000);
+}
+
+#[test]
+fn memory_is_bounded_by_forgetting_history_early_and_then_by_refusing() {
+    let mut core = Core::new(Settings { max_blocks: 100, ..core(1).settings() }, Epoch(1));
+    let term = core.take_unit(unit(), WIDE).unwrap();
+    for n in 0..500 {
+        store(&mut core, &block("t", n, 1), secs(0));
+        let out = take(&mut core, 0, term, secs(0)).unwrap();
+        core.settle(0, term, out.token, Verdict::Ack, secs(0)).unwrap();
+    }
+    assert!(core.blocks <= 100);
+    let mut reader = core.follow(TableIndex(0), From::After(core.cursor(1)));
+    assert!(shown(&core, &mut reader)[0].starts_with("gap 1.."), "a reader is told");
+    let stored = (1_000..1_200).take_while(|n| matches!(core.admit(&block("u", *n, 1), secs(0)), Admission::New(_)));
+    assert_eq!(stored.count(), 100, "what is not settled is never forgotten");
+}
+
+#[test]
+fn what_the_sweep_went_past_is_dropped_when_it_is_settled_although_the_window_grew() {
+    let mut core = core(1);
+    let term = core.take_unit(unit(), WIDE).unwrap();
+    store(&mut core, &block("t", 0, 1), secs(0));
+    let stuck = take(&mut core, 0, term, secs(0)).unwrap();
+    store(&mut core, &block("t", 1, 1), secs(0));
+    let other = take(&mut core, 0, term, secs(0)).unwrap();
+    core.settle(0, term, other.token, Verdict::Ack, secs(0)).unwrap();
+    core.sweep(secs(100), usize::MAX);
+    let allowance = Allowance { bytes: 1 << 30, table_bytes: 1 << 30, history: Duration::from_secs(10_000) };
+    core.set_allowance(&Tenant::default(), allowance, 1);
+    core.settle(0, term, stuck.token, Verdict::Ack, secs(101)).unwrap();
+    assert_eq!((core.blocks, core.tables[0].entries.len()), (0, 0));
 }
 
 #[test]

@@ -2,7 +2,10 @@
 //! One unsettled block then holds up its own bytes and nothing else's.
 
 use super::{Disk, batch::Batch, record};
-use crate::{core::TableIndex, local::Shared};
+use crate::{
+    core::TableIndex,
+    local::{Shared, Store as _},
+};
 use std::{collections::HashMap, sync::Arc};
 use tokio::runtime::Handle;
 use wh_log::{Detail, Place, Position};
@@ -24,7 +27,7 @@ enum Needed {
 pub(super) fn step(shared: &Arc<Shared<Disk>>, runtime: &Handle, segment: u64) -> wh_log::Result<()> {
     let parts = &shared.store.0;
     let most = APPEND_BYTES.min(parts.log.max_append_bytes() as usize / 4);
-    let (mut moving, mut batch, mut moved) = (Vec::new(), Batch::default(), 0);
+    let (mut moving, mut batch, mut moved, mut found) = (Vec::new(), Batch::default(), 0, 0);
     for (needed, place) in candidates(shared, segment)? {
         if moved >= STEP_BYTES {
             break;
@@ -34,13 +37,15 @@ pub(super) fn step(shared: &Arc<Shared<Disk>>, runtime: &Handle, segment: u64) -
         }
         let stored = match parts.log.read(place) {
             Ok(stored) => stored,
-            // a block that cannot be read is put aside when it is delivered; it is not ours to judge
             Err(error) if error.kind() == wh_log::Kind::Corrupt => {
-                tracing::warn!(%error, "a record cannot be moved");
+                tracing::error!(%error, "a record at {place} cannot be read and is put aside");
+                put_aside(shared, &needed);
+                found += 1;
                 continue;
             }
             Err(error) => return Err(error),
         };
+        found += 1;
         if batch.bytes() + place.len as usize > most {
             moved += batch.bytes();
             append(shared, runtime, &std::mem::take(&mut batch), std::mem::take(&mut moving))?;
@@ -51,7 +56,26 @@ pub(super) fn step(shared: &Arc<Shared<Disk>>, runtime: &Handle, segment: u64) -
         batch.body(|_| {}, &stored.body);
         moving.push(needed);
     }
+    if found == 0 {
+        // damage hides what is needed of it: to look again and again would not help
+        parts.inner.lock().usage.give_up(segment);
+    }
     append(shared, runtime, &batch, moving)
+}
+
+/// Takes out what can never be read again.
+fn put_aside(shared: &Arc<Shared<Disk>>, needed: &Needed) {
+    crate::metrics::quarantined();
+    let now = shared.now();
+    let mut state = shared.lock();
+    match needed {
+        Needed::Block { at, sequence } => drop(state.core.quarantine(*at, *sequence, now)),
+        Needed::Letter { tenant, number } => {
+            let body = state.core.letters(tenant).forget(*number);
+            shared.store.freed(body.into_iter().collect());
+        }
+    }
+    shared.sweep(&mut state, now);
 }
 
 /// Appends records anew and tells the state where they are now.

@@ -46,6 +46,9 @@ pub struct Options {
     pub default_allowance: Allowance,
     /// Dead letters have an nth of the tenant's bytes.
     pub dead_letter_share: u64,
+    /// Most blocks remembered, settled or not; each takes about 80 bytes of memory. Beyond it history is forgotten early,
+    /// and when that is not enough publishing is refused.
+    pub max_blocks: usize,
     /// Bytes of one segment file, 64 KiB to 1 GiB.
     pub segment_bytes: u32,
     /// Bytes of bodies kept in memory.
@@ -77,6 +80,7 @@ impl Options {
                 history: Duration::from_secs(300),
             },
             dead_letter_share: 10,
+            max_blocks: 10_000_000,
             segment_bytes: 64 * 1024 * 1024,
             cache_bytes: 64 * 1024 * 1024,
             upkeep_every: Duration::from_millis(250),
@@ -99,6 +103,7 @@ impl Options {
             duplicate_window: self.duplicate_window,
             allowance: self.default_allowance,
             dead_letter_share: self.dead_letter_share,
+            max_blocks: self.max_blocks,
         }
     }
 

@@ -331,3 +331,48 @@ async fn five_thousand_mostly_idle_tables_cost_little() {
     assert_eq!(broker.recovery().blocks, 1);
     broker.close().await;
 }
+
+#[tokio::test]
+async fn whatever_happens_to_the_files_opening_and_reading_never_panics() {
+    let dir = tempfile::tempdir().unwrap();
+    let entropy = wh_types::SeededEntropy::new(9);
+    let pick = |of: usize| usize::try_from(entropy.next_u64() % of.max(1) as u64).unwrap();
+    let whole = dir.path().join("whole");
+    let broker = Broker::open(eager(&whole)).await.unwrap();
+    for n in 0..60 {
+        store(&broker, &[block("t", n, 3_000)]).await;
+    }
+    take_all(&broker, |block| block.id.0[0].is_multiple_of(2).then_some(Verdict::Ack)).await;
+    broker.close().await;
+    let read = |entry: std::io::Result<std::fs::DirEntry>| {
+        let path = entry.unwrap().path();
+        (path.file_name().unwrap().to_owned(), std::fs::read(&path).unwrap())
+    };
+    let files: Vec<_> = std::fs::read_dir(&whole).unwrap().map(read).collect();
+    let mut opened = 0;
+    for round in 0..16 {
+        let mut files = files.clone();
+        for _ in 0..1 + pick(6) {
+            let file = pick(files.len());
+            let bytes = &mut files[file].1;
+            let at = pick(bytes.len());
+            match bytes.get_mut(at) {
+                Some(byte) if pick(4) > 0 => *byte ^= 1 << pick(8),
+                _ => bytes.truncate(at),
+            }
+        }
+        let broken = dir.path().join(round.to_string());
+        std::fs::create_dir(&broken).unwrap();
+        for (name, bytes) in files {
+            std::fs::write(broken.join(name), bytes).unwrap();
+        }
+        // a folder that is refused is an answer too
+        if let Ok(broker) = Broker::open(eager(&broken)).await {
+            opened += 1;
+            take_all(&broker, |_| Some(Verdict::Ack)).await;
+            store(&broker, &[block("t", 1_000, 10)]).await;
+            broker.close().await;
+        }
+    }
+    assert!(opened > 6, "most damage is survived: {opened} of 16 opened");
+}

@@ -10,8 +10,12 @@ use tokio::runtime::Handle;
 use wh_log::Position;
 use wh_types::Stop;
 
+/// Segments are freed with every nth step: each time the whole state is written down.
+const FREE_EVERY: u32 = 4;
+
 /// Runs until the queue closes or is gone.
 pub(super) async fn run(shared: Weak<Shared<Disk>>, stop: Stop, every: Duration) {
+    let mut steps = 0_u32;
     loop {
         tokio::select! {
             biased;
@@ -20,14 +24,16 @@ pub(super) async fn run(shared: Weak<Shared<Disk>>, stop: Stop, every: Duration)
         }
         let Some(shared) = shared.upgrade() else { return };
         let runtime = Handle::current();
-        let step = tokio::task::spawn_blocking(move || step(&shared, &runtime)).await;
+        steps = steps.wrapping_add(1);
+        let free = steps.is_multiple_of(FREE_EVERY);
+        let step = tokio::task::spawn_blocking(move || step(&shared, &runtime, free)).await;
         if let Err(error) = step {
             tracing::error!(%error, "a step of the queue's upkeep failed");
         }
     }
 }
 
-fn step(shared: &Arc<Shared<Disk>>, runtime: &Handle) {
+fn step(shared: &Arc<Shared<Disk>>, runtime: &Handle, free: bool) {
     let parts = &shared.store.0;
     let wall = shared.clock.wall();
     {
@@ -35,6 +41,9 @@ fn step(shared: &Arc<Shared<Disk>>, runtime: &Handle) {
         let mut state = shared.lock();
         parts.write_settled(&mut state.core, wall);
         shared.sweep(&mut state, now);
+    }
+    if !free {
+        return;
     }
     // in this order: what is applied by now is counted by now, and nothing is added to a segment before that position
     let position = parts.log.applied();

@@ -10,6 +10,8 @@ struct Use {
     live_records: u64,
     /// When the latest block in it was stored: its ids are remembered for a window from then.
     newest: Timestamp,
+    /// What is needed of it could not be moved: it stays as it is.
+    stuck: bool,
 }
 
 /// The use of every segment.
@@ -36,6 +38,11 @@ impl Usage {
         segment.newest = segment.newest.max(stored);
     }
 
+    /// Nothing of a segment could be moved.
+    pub(super) fn give_up(&mut self, segment: u64) {
+        self.0.entry(segment).or_default().stuck = true;
+    }
+
     pub(super) fn forget(&mut self, segments: &[u64]) {
         self.0.retain(|segment, _| !segments.contains(segment));
     }
@@ -53,7 +60,7 @@ impl Usage {
     pub(super) fn sparse(&self, segments: &[SegmentInfo], ids_before: Timestamp) -> Option<u64> {
         let part = |info: &SegmentInfo| {
             let used = self.0.get(&info.number).copied().unwrap_or_default();
-            let old = info.sealed && used.live_records > 0 && used.newest < ids_before;
+            let old = info.sealed && !used.stuck && used.live_records > 0 && used.newest < ids_before;
             (old && used.live_bytes * 4 < u64::from(info.bytes)).then_some((used.live_bytes, info.number))
         };
         segments.iter().filter_map(part).min().map(|(_, number)| number)

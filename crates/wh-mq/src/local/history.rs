@@ -8,7 +8,7 @@ use crate::{
 use async_trait::async_trait;
 use std::{collections::VecDeque, sync::Arc};
 use tokio::sync::Notify;
-use wh_types::{Block, Table, Tenant};
+use wh_types::{Block, Cursor, Table, Tenant};
 
 /// How many blocks are looked up under one lock.
 const STEPS: usize = 128;
@@ -20,7 +20,9 @@ pub(super) struct LocalHistory<S: Store> {
     watcher: Arc<Notify>,
     /// Looked up, their bodies being read: kept here so that a dropped `next` loses nothing.
     steps: Vec<Shown<S::Body>>,
-    ready: VecDeque<Happening>,
+    ready: VecDeque<Result<Happening>>,
+    /// An error was told; what follows is not known to be next.
+    ended: bool,
 }
 
 impl<S: Store> LocalHistory<S> {
@@ -32,7 +34,7 @@ impl<S: Store> LocalHistory<S> {
         let at = state.core.table(tenant, table);
         let (reader, watcher) = (state.core.follow(at, from), state.watch(at));
         let shared = Arc::clone(shared);
-        Ok(Self { shared, reader, watcher, steps: Vec::new(), ready: VecDeque::new() })
+        Ok(Self { shared, reader, watcher, steps: Vec::new(), ready: VecDeque::new(), ended: false })
     }
 
     /// Reads again what was moved between looking up and reading.
@@ -63,22 +65,34 @@ impl<S: Store> LocalHistory<S> {
         self.look_again(&mut blocks).await;
         let mut blocks = blocks.into_iter();
         for step in self.steps.drain(..) {
-            self.ready.push_back(match step {
+            let happening = match step {
                 Shown::Live => Happening::Live,
                 Shown::Gap(gap) => Happening::Gap(gap),
                 Shown::Block(cursor, _) => match blocks.next() {
                     Some(Ok(block)) => Happening::Block(cursor, block),
-                    Some(Err(kind)) => {
+                    Some(Err(kind @ (Kind::Corrupt(_) | Kind::NotFound(_) | Kind::Bug(_)))) => {
                         tracing::warn!(%cursor, error = %kind, "block {cursor} is missing from a history");
-                        let before = wh_types::Cursor { sequence: cursor.sequence.saturating_sub(1), ..cursor };
-                        let after = wh_types::Cursor { sequence: cursor.sequence + 1, ..cursor };
-                        Happening::Gap(Gap { after: Some(before), before: Some(after) })
+                        missing(cursor)
                     }
-                    None => Happening::Gap(Gap { after: None, before: None }),
+                    // the disk does not answer: the reader comes again after the last block it saw
+                    Some(Err(kind)) => {
+                        self.ready.push_back(Err(Error::new("history", kind)));
+                        self.ended = true;
+                        break;
+                    }
+                    None => missing(cursor),
                 },
-            });
+            };
+            self.ready.push_back(Ok(happening));
         }
     }
+}
+
+/// The gap where a block was.
+fn missing(cursor: Cursor) -> Happening {
+    let before = Cursor { sequence: cursor.sequence.saturating_sub(1), ..cursor };
+    let after = Cursor { sequence: cursor.sequence + 1, ..cursor };
+    Happening::Gap(Gap { after: Some(before), before: Some(after) })
 }
 
 #[async_trait]
@@ -86,7 +100,10 @@ impl<S: Store> History for LocalHistory<S> {
     async fn next(&mut self) -> Result<Option<Happening>> {
         loop {
             if let Some(ready) = self.ready.pop_front() {
-                return Ok(Some(ready));
+                return ready.map(Some);
+            }
+            if self.ended {
+                return Ok(None);
             }
             if !self.steps.is_empty() {
                 self.fetch().await;
