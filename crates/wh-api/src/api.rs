@@ -56,12 +56,16 @@ impl Api {
     }
 
     /// The edge of every request: its id, its time, faults of ours, and the one form of every error.
-    async fn answer(self, request: Request) -> Response {
+    async fn answer(self, mut request: Request) -> Response {
         let Self { mut router, app, meters } = self;
         let clock = Arc::clone(&app.publishing.clock);
         let start = clock.now();
         let id = request_id::of(request.headers(), &*app.publishing.entropy);
         let route = Route::of(request.uri());
+        if route == Route::Sql {
+            // what an operator runs is logged under the id of its answer
+            request.headers_mut().insert(&request_id::X_REQUEST_ID, id.clone());
+        }
         let handled = AssertUnwindSafe(router.call(request)).catch_unwind();
         let handled = if route.bounds_itself() {
             Ok(handled.await)
@@ -159,6 +163,7 @@ enum Route {
     Ingest,
     Query,
     Stream,
+    Sql,
     Ops,
     Probe,
     Other,
@@ -170,6 +175,7 @@ impl Route {
             "/v1/ingest" => Self::Ingest,
             "/v1/query" => Self::Query,
             "/v1/stream" => Self::Stream,
+            "/v1/ops/query" => Self::Sql,
             path if path.starts_with("/v1/ops/") => Self::Ops,
             "/livez" | "/healthz" | "/health" | "/readyz" | "/ready" | "/version" | "/metrics" | "/v1/health" => {
                 Self::Probe
@@ -183,6 +189,7 @@ impl Route {
             Self::Ingest => "ingest",
             Self::Query => "query",
             Self::Stream => "stream",
+            Self::Sql => "ops_query",
             Self::Ops => "ops",
             Self::Probe => "probe",
             Self::Other => "other",
@@ -191,7 +198,7 @@ impl Route {
 
     /// A stream has no end, and a query has the tenant's own bound on its time.
     fn bounds_itself(self) -> bool {
-        matches!(self, Self::Stream | Self::Query | Self::Ops)
+        matches!(self, Self::Stream | Self::Query | Self::Sql)
     }
 
     /// Whether `X-Tenant-ID` decides its answers.

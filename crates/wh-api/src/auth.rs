@@ -79,7 +79,7 @@ impl OperatorKey {
 
 fn bad_key(meters: &Meters) -> ApiError {
     meters.key_failures.increment(1);
-    tracing::warn!("a wrong operator key was presented");
+    tracing::debug!("a wrong operator key was presented");
     ApiError::new(&codes::OPERATOR_KEY_INVALID, "the operator key is not valid")
 }
 

@@ -29,6 +29,8 @@ use wh_types::{
 const DELAYS: Backoff = Backoff::half_jitter(Duration::from_millis(100), Duration::from_secs(1));
 /// Probes in flight; a block beyond them is given up at once and counted.
 const MAX_PROBES: usize = 1_000;
+/// A refusal of one table is logged at most so often.
+const WARN_EVERY: Duration = Duration::from_secs(10);
 /// Decoded bytes from which a block is worth a pause of its task after compressing.
 const LARGE: usize = 64 << 10;
 
@@ -121,6 +123,8 @@ struct State {
     waiting: bool,
     /// Blocks of this process and table that are stored, or may be.
     chain: u64,
+    /// When a refusal was last logged.
+    warned: Option<Mono>,
 }
 
 /// More rows of this table gather than may be held.
@@ -228,6 +232,9 @@ impl Coalescer {
                 end = chain.n;
             }
             self.meters.block(&block, &outcome);
+            if let Outcome::Refused(failure) = &outcome {
+                self.warn(failure);
+            }
             gather::tell(parts, &outcome);
             if matches!(outcome, Outcome::Unknown(_)) {
                 tracing::warn!(block = %block.id, table = %self.table, rows = block.rows, "block {} unanswered", block.id);
@@ -235,6 +242,18 @@ impl Coalescer {
             }
         }
         end
+    }
+
+    /// Logs why rows were not stored, once in a while: a full queue refuses thousands of blocks a second.
+    fn warn(&self, failure: &Failure) {
+        let now = self.publishing.clock.now();
+        let mut state = self.state.lock();
+        if state.warned.is_none_or(|last| now.duration_since(last) >= WARN_EVERY) {
+            state.warned = Some(now);
+            drop(state);
+            let (table, why) = (&self.table, &failure.reason);
+            tracing::warn!(%table, code = failure.code.name, "rows of table {table} were not stored: {why}");
+        }
     }
 
     /// Gives blocks their ids and bodies. From here on a block never changes.
