@@ -136,6 +136,11 @@ pub(crate) struct GroupHeader {
 impl GroupHeader {
     pub(crate) const MAGIC: u32 = GROUP_MAGIC;
 
+    /// A mark's header.
+    pub(crate) fn mark(number: u64) -> Self {
+        Self { number, len: 0, records: 0, digest: 0, flags: GROUP_MARK }
+    }
+
     pub(crate) fn encode(self, mask: u32) -> [u8; GROUP_HEADER as usize] {
         let mut out = [0; GROUP_HEADER as usize];
         out[4..8].copy_from_slice(&GROUP_MAGIC.to_le_bytes());

@@ -4,7 +4,7 @@ use crate::{
     checkpoint::{self, Checkpoint},
     disk::{Disk, Guard, Lock, Mode, read_file, read_most, replace_file, write_all},
     error::{Error, Kind, Result},
-    format::{FORMAT_VERSION, NoHeader, SEGMENT_HEADER, SegmentHeader, footer::Summary, small},
+    format::{FORMAT_VERSION, GroupHeader, NoHeader, SEGMENT_HEADER, SegmentHeader, footer::Summary, small},
     log::Log,
     names::{self, Name},
     options::Options,
@@ -219,7 +219,7 @@ impl Opening {
                     file: self.segments.file(&segment, OP)?,
                     segment,
                     end: found.end,
-                    next_group: found.last_number + 1,
+                    next_group: found.last_number + 2,
                     summary,
                     marked: false,
                 });
@@ -267,8 +267,11 @@ impl Opening {
         self.segments.scan(segment, plan, OP, on)
     }
 
-    /// Makes sure that what was found is durable: the last group may be in the page cache only, left there by a process
-    /// that died before its sync, or after a sync that failed and let the pages go. It is written again where it stands.
+    /// Makes what was found out durable, before anything follows from it.
+    ///
+    /// The last group may be in the page cache only, left there by a process that died before its sync, or after a sync
+    /// that failed and let the pages go: it is written again where it stands. A group that was cut short is there only
+    /// up to its header; later bytes could complete it: a mark takes its header's place.
     fn settle(&self, segment: &Segment, found: &Found) -> Result<()> {
         let file = self.segments.file(segment, OP)?;
         let name = segment.name().unwrap_or(Name::Open(segment.number)).path(&self.segments.options.dir);
@@ -277,6 +280,12 @@ impl Opening {
             let mut bytes = vec![0; found.end.saturating_sub(at) as usize];
             read_most(&*file, &mut bytes, u64::from(at)).map_err(wrap)?;
             write_all(&*file, &bytes, u64::from(at)).map_err(wrap)?;
+        }
+        if found.torn {
+            let mark = GroupHeader::mark(found.last_number + 1).encode(segment.seed.mask(found.end));
+            write_all(&*file, &mark, u64::from(found.end)).map_err(wrap)?;
+        }
+        if found.in_doubt.is_some() || found.torn {
             file.sync_data().map_err(wrap)?;
         }
         Ok(())

@@ -4,7 +4,7 @@ use crate::{
     batch::Batch,
     disk::{DiskFile, write_all},
     error::{Error, Kind, Result},
-    format::{GROUP_FOOTER, GROUP_HEADER, GROUP_MARK, GroupHeader, SegmentHeader, footer::Summary},
+    format::{GROUP_FOOTER, GROUP_HEADER, GroupHeader, SegmentHeader, footer::Summary},
     names::Name,
     record::Position,
     segments::{FIRST, Segment, Segments},
@@ -167,8 +167,7 @@ impl Active {
     }
 
     fn write_mark(&self) -> std::io::Result<()> {
-        let header = GroupHeader { number: self.next_group, len: 0, records: 0, digest: 0, flags: GROUP_MARK };
-        let bytes = header.encode(self.segment.seed.mask(self.end));
+        let bytes = GroupHeader::mark(self.next_group).encode(self.segment.seed.mask(self.end));
         write_all(&*self.file, &bytes, u64::from(self.end))
     }
 

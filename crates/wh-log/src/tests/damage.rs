@@ -121,6 +121,29 @@ fn a_torn_group_is_cut_off_whole_and_its_place_is_written_again() {
 }
 
 #[test]
+fn a_group_that_was_judged_cut_short_is_not_completed_later() {
+    let disk = SimDisk::new(1);
+    let (log, _, _) = open(&disk);
+    fill(&log, &[1]);
+    let body = vec![0; 5_000];
+    let parts: [&[u8]; 1] = [&body];
+    let zeros = Record { kind: 0, stream: 0, sequence: 2, time: Timestamp::default(), meta: &[], body: &parts };
+    drop(log.try_submit(&[zeros]).unwrap());
+    log.step();
+    // the end of the file is lost, the group's header is not
+    let file = pathed(Name::Open(1));
+    disk.truncate(&file, 3_000);
+    let (log, recovered, seen) = reopen(&disk, log);
+    assert_eq!((seen, recovered.torn), (vec![1], true));
+    // and now there is an end of zeros, as the group had it
+    let mut bytes = crate::disk::read_file(&disk, &file, u64::MAX).unwrap();
+    bytes.resize(8_000, 0);
+    super::support::put(&disk, &file, &bytes);
+    let (_, recovered, seen) = reopen(&disk, log);
+    assert_eq!((seen, recovered.torn, recovered.damages), (vec![1], false, vec![]));
+}
+
+#[test]
 fn sectors_of_two_groups_that_were_cut_short_at_one_place_never_pass_for_one() {
     // records of exactly one sector, so that a mixture has only whole records
     let groups = [[10_u64, 11, 12, 13], [20, 21, 22, 23]];
