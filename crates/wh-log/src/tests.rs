@@ -5,6 +5,7 @@ mod faults;
 mod format;
 mod model;
 mod support;
+mod torn;
 
 use crate::{Detail, Kind, Log, Opening, Options, Place, Position, Record};
 use std::path::Path;

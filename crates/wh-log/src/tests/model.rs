@@ -57,7 +57,7 @@ fn body(sequence: u64) -> Vec<u8> {
         n => n * 37 + sequence % 300,
     };
     // zeros are what a file that only grew has too
-    (0..len).map(|i| if sequence % 3 == 0 { 0 } else { (i ^ sequence) as u8 }).collect()
+    (0..len).map(|i| if sequence.is_multiple_of(3) { 0 } else { (i ^ sequence) as u8 }).collect()
 }
 
 fn record<'a>(sequence: u64, lazy: bool, body: &'a [&'a [u8]]) -> Record<'a> {
