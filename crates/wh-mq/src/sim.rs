@@ -111,7 +111,7 @@ impl Store for Memory {
         Some((pending, Ok(bodies)))
     }
 
-    fn note_dropped(&self, _: &Tenant, _: &[u64], _: u64) {}
+    fn note_gone(&self, _: &Tenant, _: &[u64], _: u64) {}
 
     fn at_hand(&self, body: &Kept) -> Option<Block> {
         match body {

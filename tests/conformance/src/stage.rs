@@ -237,7 +237,7 @@ pub async fn settle(by: &dyn Settle, deliveries: &[Delivery], verdict: Verdict) 
 /// A delivery or a settle failed.
 pub async fn drain(feed: &mut dyn Feed) -> anyhow::Result<Vec<Delivery>> {
     let mut all = Vec::new();
-    while let Ok(next) = tokio::time::timeout(QUIET, feed.next()).await {
+    while let Ok(next) = tokio::time::timeout(2 * QUIET, feed.next()).await {
         let delivery = next?.context("the feed ended")?;
         settle(&*feed.settle(), std::slice::from_ref(&delivery), Verdict::Ack).await?;
         all.push(delivery);

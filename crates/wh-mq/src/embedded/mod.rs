@@ -23,7 +23,7 @@ mod usage;
 use crate::{
     Allowance, Error, Kind, Result,
     core::Settings,
-    local::{Local, Shared, local_broker},
+    local::{Local, Shared, Store as _, local_broker},
 };
 use std::{path::PathBuf, sync::Arc, time::Duration};
 pub(crate) use store::Disk;
@@ -159,12 +159,15 @@ impl Broker {
         let found = tokio::task::spawn_blocking(move || recover::recover(&options, Detail::Heads)).await;
         let found =
             found.map_err(|e| Error::new("open queue", Kind::Bug("recovery panicked".into())).with_source(e))?;
-        let recover::Found { core, parts, mut recovery, .. } = found?;
+        let recover::Found { core, parts, mut recovery, spares, .. } = found?;
         let parts = Arc::new(parts);
         let (sender, jobs) = mpsc::unbounded_channel();
         parts.inner.lock().jobs = Some(sender);
         recovery.took = clock.now().saturating_duration_since(origin);
         let shared = Shared::new(core, Disk(Arc::clone(&parts)), clock, origin);
+        for (tenant, number) in spares {
+            shared.store.note_gone(&tenant, &[number], 0);
+        }
         let weak = Arc::downgrade(&shared);
         drop(parts.tasks.spawn("queue/commit", commit::run(weak.clone(), jobs)));
         drop(parts.tasks.spawn("queue/upkeep", upkeep::run(weak, parts.stop.clone(), every)));

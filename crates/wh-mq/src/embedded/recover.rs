@@ -26,6 +26,8 @@ pub(super) struct Found {
     pub(super) recovery: Recovery,
     /// There was no queue in the folder.
     pub(super) created: bool,
+    /// Letters that were found a second time: their tenants and numbers.
+    pub(super) spares: Vec<(Tenant, u64)>,
 }
 
 struct FoundBlock {
@@ -138,7 +140,7 @@ pub(super) fn recover(options: &Options, detail: Detail) -> Result<Found> {
     };
     let numbers = restore_tables(&mut core, &mut inner, &content, &heap);
     restore_blocks(&mut core, &mut inner, &content, &mut heap, &numbers, wall);
-    let dead_letters = restore_letters(&mut core, &mut inner, &content, heap.letters, &heap.purged, stands);
+    let (dead_letters, spares) = restore_letters(&mut core, &mut inner, &content, heap.letters, &heap.purged, stands);
     for (tenant, dropped) in heap.dropped {
         core.letters(&tenant).restore_dropped(dropped);
     }
@@ -174,7 +176,7 @@ pub(super) fn recover(options: &Options, detail: Detail) -> Result<Found> {
         tasks: Tasks::new(),
         stop: Stop::new(),
     };
-    Ok(Found { core, parts, recovery, created })
+    Ok(Found { core, parts, recovery, created, spares })
 }
 
 /// Every table that has a number, by it.
@@ -263,10 +265,10 @@ fn restore_letters(
     letters: BTreeMap<u64, (LetterMeta, Place)>,
     purged: &HashSet<u64>,
     stands: Position,
-) -> u64 {
+) -> (u64, Vec<(Tenant, u64)>) {
     let live: HashSet<u64> =
         content.snapshot.tenants.iter().flat_map(|tenant| tenant.letters.iter().copied()).collect();
-    let mut kept = 0;
+    let (mut kept, mut spares) = (0, Vec::new());
     for (number, (meta, place)) in letters {
         let known = place.position() >= stands || live.contains(&number);
         if !known || purged.contains(&number) {
@@ -276,7 +278,9 @@ fn restore_letters(
         if parked.is_ok() {
             inner.usage.add(place);
             kept += 1;
+        } else {
+            spares.push((meta.tenant, number));
         }
     }
-    kept
+    (kept, spares)
 }

@@ -192,16 +192,16 @@ impl Store for Disk {
         }
     }
 
-    fn note_dropped(&self, tenant: &Tenant, numbers: &[u64], dropped: u64) {
+    fn note_gone(&self, tenant: &Tenant, numbers: &[u64], dropped: u64) {
         let mut batch = Batch::default();
         for part in numbers.chunks(record::LIST) {
             batch.push(record::PURGE, 0, 0, Timestamp::default(), |out| {
                 record::encode_purge(out, tenant, Some(dropped), part);
             });
         }
-        // without the note they are found again at the next opening, and dropped again
+        // without the note they are found again at the next opening
         if let Err(error) = batch.with(|records| self.0.log.append_lazy(records)) {
-            tracing::warn!(%error, "dropped dead letters could not be written down");
+            tracing::warn!(%error, "dead letters that are gone could not be written down");
         }
     }
 

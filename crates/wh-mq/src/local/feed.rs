@@ -93,6 +93,8 @@ impl<S: Store> Feed for LocalFeed<S> {
     }
 
     async fn next(&mut self) -> Result<Option<Delivery>> {
+        // a backlog in memory is never waited for: others must have their turn all the same
+        tokio::task::coop::consume_budget().await;
         loop {
             if self.taken.is_some()
                 && let Some(delivery) = self.give().await

@@ -98,6 +98,7 @@ fn missing(cursor: Cursor) -> Happening {
 #[async_trait]
 impl<S: Store> History for LocalHistory<S> {
     async fn next(&mut self) -> Result<Option<Happening>> {
+        tokio::task::coop::consume_budget().await;
         loop {
             if let Some(ready) = self.ready.pop_front() {
                 return ready.map(Some);

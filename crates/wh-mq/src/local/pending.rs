@@ -170,7 +170,10 @@ fn finish_letters<S: Store>(
                 Err(kind) => Err(kind.clone()),
             };
             let body = body.map_err(|kind| Error::new("park", kind))?;
-            if let Err(spare) = state.core.letters(&tenant).park(number, id, &table, bytes, body) {
+            let letters = state.core.letters(&tenant);
+            if let Err(spare) = letters.park(number, id, &table, bytes, body) {
+                // parked by two at once: the second record must not come back when the first is purged
+                shared.store.note_gone(&tenant, &[number], letters.dropped());
                 shared.store.freed(vec![spare]);
             }
             if !tenants.contains(&tenant) {
@@ -199,7 +202,7 @@ fn shed<S: Store>(shared: &Arc<Shared<S>>, state: &mut State<S::Body>, tenant: &
     tracing::warn!(%tenant, count = numbers.len(), "dead letters of tenant {tenant} dropped: their share is full");
     crate::metrics::letters_dropped(tenant, numbers.len() as u64);
     shared.store.freed(bodies);
-    shared.store.note_dropped(tenant, &numbers, dropped);
+    shared.store.note_gone(tenant, &numbers, dropped);
 }
 
 impl<B> State<B> {

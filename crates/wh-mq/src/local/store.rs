@@ -47,9 +47,9 @@ pub(crate) trait Store: Debug + Send + Sync + Sized + 'static {
         pending: Pending,
     ) -> Option<Finished<Self::Body>>;
 
-    /// Writes down, without anybody waiting for it, that dead letters were dropped for want of room; `dropped` counts all
-    /// since the queue was made.
-    fn note_dropped(&self, tenant: &Tenant, numbers: &[u64], dropped: u64);
+    /// Writes down, without anybody waiting for it, that dead letters are gone; `dropped` counts those that went for want
+    /// of room since the queue was made.
+    fn note_gone(&self, tenant: &Tenant, numbers: &[u64], dropped: u64);
 
     /// A block that can be had without waiting.
     fn at_hand(&self, body: &Self::Body) -> Option<Block>;

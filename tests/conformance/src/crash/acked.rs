@@ -131,7 +131,7 @@ impl Acked {
         for unit in broker.units() {
             let mut feed = broker.feed(unit, WIDE).await?;
             let by = feed.settle();
-            while let Ok(next) = tokio::time::timeout(QUIET, feed.next()).await {
+            while let Ok(next) = tokio::time::timeout(2 * QUIET, feed.next()).await {
                 let delivery = next?.context("the feed ended")?;
                 let block = &delivery.block;
                 ensure!(*block == from_id(block.id), "{block:?} came back changed");
