@@ -51,14 +51,17 @@ impl Chunk {
     }
 
     /// Splits a refused chunk so that the row at fault stands alone: around the sink's hint where it gives one that
-    /// makes sense, else in halves.
+    /// makes sense, else in halves. What follows the bad row is halved too: where many rows are bad it would otherwise
+    /// be sent whole again for each of them.
     pub(crate) fn isolate(self, hint: Option<u64>) -> Vec<Self> {
         let rows = self.rows();
         let parts = match hint {
             Some(row) if row < rows => {
                 let (before, rest) = self.split(row);
                 let (bad, after) = rest.split(1);
-                vec![before, bad, after]
+                let half = after.rows() / 2;
+                let (near, far) = after.split(half);
+                vec![before, bad, near, far]
             }
             _ => {
                 let (left, right) = self.split(rows / 2);
@@ -120,6 +123,7 @@ mod tests {
     fn the_hint_cuts_out_one_row() {
         let parts = chunk(&[3, 3]).isolate(Some(4));
         assert_eq!(parts.iter().map(Chunk::rows).collect::<Vec<_>>(), [4, 1, 1]);
+        assert_eq!(chunk(&[9]).isolate(Some(2)).iter().map(Chunk::rows).collect::<Vec<_>>(), [2, 1, 3, 3]);
         assert_eq!(parts[1].pieces, [Piece { sequence: 2, first: 1, end: 2 }]);
         assert_eq!(chunk(&[5]).isolate(Some(99)).len(), 2, "a hint out of range is no hint");
         assert_eq!(chunk(&[2]).isolate(Some(0)).iter().map(Chunk::rows).collect::<Vec<_>>(), [1, 1]);

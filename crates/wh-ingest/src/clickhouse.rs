@@ -3,7 +3,7 @@
 use crate::sink::{Failure, Insert, Refusal, Sink, SinkError};
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use wh_clickhouse::{Client, ColumnKind, Error, SchemaHandle};
 use wh_types::{Clock, Mono, Table};
 
@@ -36,6 +36,13 @@ impl ClickHouse {
         let ephemeral = columns.iter().any(|column| column.kind == ColumnKind::Ephemeral);
         let writable = || columns.iter().filter(|c| c.writable()).map(|c| c.name.clone()).collect();
         ephemeral.then(writable)
+    }
+
+    /// The columns that a row may name, as the schema has them now.
+    fn writable(&self, table: &Table) -> Option<Arc<BTreeSet<String>>> {
+        let schema = self.schema.as_ref()?.get()?;
+        let columns = schema.table(table.as_str())?.columns();
+        Some(Arc::new(columns.iter().filter(|c| c.writable()).map(|c| c.name.clone()).collect()))
     }
 
     async fn insert_once(&self, insert: &Insert<'_>) -> Result<(), Error> {
@@ -78,8 +85,17 @@ impl Sink for ClickHouse {
         if error.unknown_table() {
             // The api's next request is judged by what is there now.
             self.refresh().await;
-        } else if error.unknown_column() && self.refresh().await {
-            return self.insert_once(&insert).await.map_err(translated);
+        } else if error.unknown_column() {
+            let error = if self.refresh().await {
+                let Err(again) = self.insert_once(&insert).await else { return Ok(()) };
+                again
+            } else {
+                error
+            };
+            // What the view says now decides, not the error's words. A view that still has every column a row names
+            // (another replica, a view read too early) leaves the row to be found by isolation.
+            let columns = if error.unknown_column() { self.writable(insert.table) } else { None };
+            return Err(SinkError { columns, ..translated(error) });
         }
         Err(translated(error))
     }
@@ -107,6 +123,7 @@ fn translated(error: Error) -> SinkError {
         table_scoped: error.table_scoped(),
         // ClickHouse counts from 1
         row: error.row_hint().and_then(|row| row.checked_sub(1)),
+        columns: None,
         source: Some(Box::new(error)),
     }
 }

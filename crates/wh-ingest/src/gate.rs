@@ -77,9 +77,9 @@ impl Gates {
         Ask::Go
     }
 
-    /// Notes a failure and gives (how many in a row, how long since the first). A failure inside a running window is
-    /// that window's own late answer and does not make it longer.
-    pub(crate) fn failed(&self, scope: Scope, now: Mono, delay: impl FnOnce(u32) -> Duration) -> (u32, Duration) {
+    /// Notes a failure and gives (how many in a row, how long since the first, until when it is shut). A failure inside a
+    /// running window is that window's own late answer and does not make it longer.
+    pub(crate) fn failed(&self, scope: Scope, now: Mono, delay: impl FnOnce(u32) -> Duration) -> (u32, Duration, Mono) {
         let mut shut = self.shut.lock();
         let gate = shut.entry(scope).or_insert(Gate { failures: 0, since: now, until: now, probing: false });
         if gate.failures == 0 || now >= gate.until {
@@ -87,7 +87,7 @@ impl Gates {
             gate.until = now + delay(gate.failures);
         }
         gate.probing = false;
-        (gate.failures, now.saturating_duration_since(gate.since))
+        (gate.failures, now.saturating_duration_since(gate.since), gate.until)
     }
 
     /// The sink answered for this table: the pool works, and the table too unless it has a gate that only a success of

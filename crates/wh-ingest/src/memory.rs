@@ -81,7 +81,7 @@ impl Memory {
 
 fn error(failure: Failure, reason: String, row: Option<u64>) -> SinkError {
     let refusal = Refusal { code: "memory".to_owned(), reason, column: None };
-    SinkError { failure, refusal, splittable: false, table_scoped: false, row, source: None }
+    SinkError { failure, refusal, splittable: false, table_scoped: false, row, columns: None, source: None }
 }
 
 #[async_trait]

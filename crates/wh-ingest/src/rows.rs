@@ -1,7 +1,12 @@
 //! A held block's rows, read back for halving and parking. The normal way never comes here: bodies pass as they are.
 
 use bytes::Bytes;
-use std::io;
+use serde::de::IgnoredAny;
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    io,
+};
 use wh_types::{Block, frame};
 
 /// A block whose body cannot be read as the rows it says it has.
@@ -27,6 +32,13 @@ pub(crate) fn rows(block: &Block) -> Result<Vec<Bytes>, Unreadable> {
     Ok(rows)
 }
 
+/// The first top-level key of a row that `known` does not hold, after JSON unescaping. A row that is no object names
+/// none: the sink will say what it thinks of it.
+pub(crate) fn unknown_key(row: &[u8], known: &BTreeSet<String>) -> Option<String> {
+    let keys = serde_json::from_slice::<BTreeMap<Cow<'_, str>, IgnoredAny>>(row).ok()?;
+    keys.into_keys().find(|key| !known.contains(key.as_ref())).map(Cow::into_owned)
+}
+
 /// A frame of some of a block's rows.
 pub(crate) fn frame_of(block: &Block, rows: &[Bytes]) -> io::Result<Bytes> {
     let mut plain = Vec::with_capacity(rows.iter().map(|row| row.len() + 1).sum());
@@ -49,6 +61,14 @@ mod tests {
         assert_eq!(rows, ["{\"a\":1}", "{\"a\":2}", "{\"a\":3}"]);
         let frame = frame_of(&block, &rows[1..]).unwrap();
         assert_eq!(wh_types::frame::decode(block.encoding, &frame, 99).unwrap(), b"{\"a\":2}\n{\"a\":3}\n");
+    }
+
+    #[test]
+    fn a_key_is_compared_after_unescaping() {
+        let known = BTreeSet::from(["a".to_owned(), "é".to_owned()]);
+        assert_eq!(unknown_key(br#"{"\u0061":1,"\u00e9":{"zz":1}}"#, &known), None);
+        assert_eq!(unknown_key(br#"{"a":1,"\u0062":2}"#, &known).as_deref(), Some("b"));
+        assert_eq!(unknown_key(b"[1]", &known), None);
     }
 
     #[test]

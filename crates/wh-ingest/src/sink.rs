@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use std::{error::Error as StdError, fmt, sync::Arc};
+use std::{collections::BTreeSet, error::Error as StdError, fmt, sync::Arc};
 use wh_types::{Encoding, Table, Tenant};
 
 /// One insert: rows of one table, as compressed frames end to end.
@@ -73,6 +73,9 @@ pub struct SinkError {
     pub table_scoped: bool,
     /// Which row is at fault, from 0, where the sink says so. A hint: it is not trusted blindly.
     pub row: Option<u64>,
+    /// A row named a column that the table does not have; these are the ones it has now. Rows that name others are
+    /// parked together, instead of being found one by one.
+    pub columns: Option<Arc<BTreeSet<String>>>,
     /// What caused it.
     pub source: Option<Box<dyn StdError + Send + Sync>>,
 }

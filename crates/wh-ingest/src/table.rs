@@ -11,7 +11,7 @@ use crate::{
 };
 use bytes::Bytes;
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     time::Duration,
 };
 use wh_mq::{AckToken, DeadLetter, DeadLetterId, Delivery};
@@ -165,18 +165,20 @@ impl TableRows {
         chunk.pieces.first().and_then(|piece| self.held.get(&piece.sequence)).map(|held| held.delivery.cursor)
     }
 
-    /// The chunk as frames: whole blocks as they are, pieces of blocks framed anew.
+    /// The chunk as frames, one for each block: whole blocks as they are, pieces of a block framed anew.
     pub(crate) fn frames(&self, chunk: &Chunk) -> Result<(Encoding, Vec<Bytes>), (u64, String)> {
         let (mut frames, mut encoding) = (Vec::with_capacity(chunk.pieces.len()), Encoding::Zstd);
-        for piece in &chunk.pieces {
-            let block = self.block(piece.sequence)?;
+        for pieces in chunk.pieces.chunk_by(|a, b| a.sequence == b.sequence) {
+            let sequence = pieces[0].sequence;
+            let block = self.block(sequence)?;
             encoding = block.encoding;
-            if piece.rows() == u64::from(block.rows) {
+            if pieces[0].rows() == u64::from(block.rows) {
                 frames.push(block.body.clone());
-            } else {
-                let rows = self.rows_of(*piece)?;
-                frames.push(rows::frame_of(block, &rows).map_err(|e| (piece.sequence, e.to_string()))?);
+                continue;
             }
+            let all = self.rows_of(sequence)?;
+            let rows = pieces.iter().flat_map(|piece| cut(&all, *piece)).cloned().collect::<Vec<_>>();
+            frames.push(rows::frame_of(block, &rows).map_err(|e| (sequence, e.to_string()))?);
         }
         Ok((encoding, frames))
     }
@@ -193,7 +195,7 @@ impl TableRows {
             let bodies = if refusal.code == UNREADABLE {
                 vec![self.block(piece.sequence)?.body.clone()]
             } else {
-                self.rows_of(*piece)?
+                cut(&self.rows_of(piece.sequence)?, *piece).to_vec()
             };
             let held = self.held.get(&piece.sequence).ok_or((piece.sequence, String::new()))?;
             letters.extend((piece.first..).zip(bodies).map(|(row, body)| DeadLetter {
@@ -216,9 +218,8 @@ impl TableRows {
         Ok(&held.delivery.block)
     }
 
-    fn rows_of(&self, piece: Piece) -> Result<Vec<Bytes>, (u64, String)> {
-        let rows = rows::rows(self.block(piece.sequence)?).map_err(|e: Unreadable| (piece.sequence, e.to_string()))?;
-        Ok(rows.get(piece.first as usize..piece.end as usize).unwrap_or_default().to_vec())
+    fn rows_of(&self, sequence: u64) -> Result<Vec<Bytes>, (u64, String)> {
+        rows::rows(self.block(sequence)?).map_err(|e: Unreadable| (sequence, e.to_string()))
     }
 
     /// The work in flight is done: its rows are stored or parked. Gives the blocks that are now done whole.
@@ -250,6 +251,11 @@ impl TableRows {
             }
             return self.replace_front(|chunk| vec![Work::Park(chunk, error.refusal.clone())]);
         }
+        if error.failure == Failure::Rejected
+            && let Some(parts) = error.columns.as_ref().and_then(|known| self.without_columns(known, error))
+        {
+            return self.replace_front(|_| parts);
+        }
         match error.failure {
             Failure::Rejected if rows == 1 => {
                 self.replace_front(|chunk| vec![Work::Park(chunk, error.refusal.clone())])
@@ -261,6 +267,48 @@ impl TableRows {
             // Same rows, same token, until it is answered (decision D9): the chunk stays as it is.
             Failure::Unavailable | Failure::Denied | Failure::Unknown | Failure::NoTable => true,
         }
+    }
+
+    /// The front's rows in two parts: those that name known columns only, and those that do not, to be parked together.
+    /// `None` where there are none of the latter, or a block cannot be read.
+    fn without_columns(&self, known: &BTreeSet<String>, error: &SinkError) -> Option<Vec<Work>> {
+        let (mut good, mut bad, mut column) = (Vec::new(), Vec::new(), None);
+        for pieces in self.work.front()?.chunk().pieces.chunk_by(|a, b| a.sequence == b.sequence) {
+            let all = self.rows_of(pieces[0].sequence).ok()?;
+            for (piece, at) in pieces.iter().flat_map(|piece| (piece.first..piece.end).map(move |at| (piece, at))) {
+                let unknown = rows::unknown_key(all.get(at as usize)?, known);
+                let part = if unknown.is_some() { &mut bad } else { &mut good };
+                column = column.or(unknown);
+                push(part, Piece { first: at, end: at + 1, ..*piece });
+            }
+        }
+        let column = column?;
+        let reason = format!("the column {column:?} is not in the table: {}", error.refusal.reason);
+        let refusal = Refusal { column: Some(column), reason, code: error.refusal.code.clone() };
+        let parts = [Work::Insert(Chunk { pieces: good }), Work::Park(Chunk { pieces: bad }, refusal)];
+        Some(parts.into_iter().filter(|part| !part.chunk().pieces.is_empty()).collect())
+    }
+
+    /// Blocks that wait beyond so many held rows and bytes, newest first, are no longer held. Gives their tokens in
+    /// order, with how much they were. What is in work stays.
+    pub(crate) fn give_back(&mut self, rows: usize, bytes: usize) -> (Vec<AckToken>, usize, usize) {
+        let (mut held_rows, mut held_bytes) = self.held();
+        let (had_rows, had_bytes) = (held_rows, held_bytes);
+        let mut tokens = Vec::new();
+        while held_rows > rows || held_bytes > bytes {
+            let Some(held) = self.waiting.pop_back().and_then(|sequence| self.held.remove(&sequence)) else { break };
+            let block = &held.delivery.block;
+            held_rows -= block.rows as usize;
+            held_bytes -= block.body.len();
+            self.waiting_rows -= u64::from(block.rows);
+            self.waiting_bytes -= u64::from(block.decoded_bytes);
+            tokens.push(held.delivery.token);
+        }
+        if self.waiting.is_empty() {
+            self.oldest = None;
+        }
+        tokens.reverse();
+        (tokens, had_rows - held_rows, had_bytes - held_bytes)
     }
 
     /// Parking failed, or the work was not begun after all: it stays at the front.
@@ -301,6 +349,18 @@ impl TableRows {
         self.held.values().fold((0, 0), |(rows, bytes), held| {
             (rows + held.delivery.block.rows as usize, bytes + held.delivery.block.body.len())
         })
+    }
+}
+
+fn cut(rows: &[Bytes], piece: Piece) -> &[Bytes] {
+    rows.get(piece.first as usize..piece.end as usize).unwrap_or_default()
+}
+
+/// Adds a piece, as part of the last one where it follows on it.
+fn push(pieces: &mut Vec<Piece>, piece: Piece) {
+    match pieces.last_mut() {
+        Some(last) if last.sequence == piece.sequence && last.end == piece.first => last.end = piece.end,
+        _ => pieces.push(piece),
     }
 }
 

@@ -17,12 +17,20 @@ use tracing::{debug, error, info, warn};
 use wh_mq::{AckToken, Budget, Delivery, Error, Feed, Settle, Unit, Verdict};
 use wh_types::{Class, MAX_BLOCK_ROWS, Mono, Stop, Table, Tenant};
 
+/// Parked rows of one table are logged this often.
+const TOLD_EVERY: Duration = Duration::from_secs(10);
+
 #[derive(Debug)]
 struct Slot {
     rows: TableRows,
     timer: Option<Mono>,
     /// Waits for a gate to open, not only for its timer.
     gated: bool,
+    /// Fails by itself, while others of its pool do not: until when its gate is shut.
+    alone_until: Option<Mono>,
+    /// When parked rows were last logged, and how many were parked since.
+    told: Option<Mono>,
+    untold: u64,
 }
 
 pub(crate) struct UnitLoop {
@@ -128,11 +136,25 @@ impl UnitLoop {
             self.held_bytes += bytes;
         }
         self.consider(key, false);
+        self.bound_failing(key);
         if self.at_its_share() {
             // Nothing more will be delivered until something is settled: do not wait for size or time.
             let keys = self.timers.iter().map(|(_, key)| *key).collect::<Vec<_>>();
             keys.into_iter().for_each(|key| self.consider(key, true));
         }
+    }
+
+    /// A table that fails while others do not may hold a quarter of the unit's share; what is beyond goes back until its
+    /// back-off is over, so that the others' blocks can come (decision D8). Its own order is then not promised.
+    fn bound_failing(&mut self, key: Key) {
+        let now = self.now();
+        let Some(slot) = self.tables.get_mut(key).and_then(Option::as_mut) else { return };
+        let Some(until) = slot.alone_until else { return };
+        let (tokens, rows, bytes) = slot.rows.give_back(self.budget.rows / 4, self.budget.bytes / 4);
+        self.held_rows = self.held_rows.saturating_sub(rows);
+        self.held_bytes = self.held_bytes.saturating_sub(bytes);
+        let delay = until.saturating_duration_since(now).max(Duration::from_millis(100));
+        self.settle_later(tokens, Verdict::Nak { delay });
     }
 
     fn at_its_share(&self) -> bool {
@@ -144,7 +166,14 @@ impl UnitLoop {
         if let Some(key) = self.by_name.get(&name) {
             return *key;
         }
-        let slot = Slot { rows: TableRows::new(name.0.clone(), name.1.clone()), timer: None, gated: false };
+        let slot = Slot {
+            rows: TableRows::new(name.0.clone(), name.1.clone()),
+            timer: None,
+            gated: false,
+            alone_until: None,
+            told: None,
+            untold: 0,
+        };
         let key = if let Some(key) = self.free.pop() {
             self.tables[key] = Some(slot);
             key
@@ -222,11 +251,18 @@ impl UnitLoop {
                 if let Some(away) = shared.gates.answered(&pool, &table, true, now) {
                     info!(%tenant, %table, away_ms = away.as_millis(), "inserts into {table} work again");
                 }
+                slot.alone_until = None;
                 let before = slot.rows.held();
                 let tokens = slot.rows.done();
                 self.settled(key, before, tokens);
             }
-            End::Parked => {
+            End::Parked(first) => {
+                slot.untold += rows;
+                if slot.told.is_none_or(|told| now.saturating_duration_since(told) >= TOLD_EVERY) {
+                    let rows = std::mem::take(&mut slot.untold);
+                    slot.told = Some(now);
+                    warn!(%tenant, %table, rows, "{rows} rows of {table} were refused and are parked, of late {first}");
+                }
                 let before = slot.rows.held();
                 let tokens = slot.rows.done();
                 self.settled(key, before, tokens);
@@ -238,8 +274,9 @@ impl UnitLoop {
                     metrics::retried(&table, rows, error.failure.name());
                     let alone = error.table_scoped || error.failure == crate::Failure::NoTable;
                     let scope = if alone { Scope::Table(pool, table.clone()) } else { Scope::Pool(pool) };
-                    let (failures, since) =
-                        shared.gates.failed(scope, now, |n| shared.options.backoff.delay(n, &*shared.parts.entropy));
+                    let delay = |n| shared.options.backoff.delay(n, &*shared.parts.entropy);
+                    let (failures, since, until) = shared.gates.failed(scope, now, delay);
+                    slot.alone_until = alone.then_some(until);
                     // the first failure, and then about every half minute once the delays have grown
                     if failures == 1 || failures >= 5 {
                         warn!(%tenant, %table, rows, failures, since_ms = since.as_millis(), %error,
@@ -261,6 +298,7 @@ impl UnitLoop {
         }
         if again {
             self.consider(key, false);
+            self.bound_failing(key);
         }
     }
 

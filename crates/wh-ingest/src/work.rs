@@ -10,7 +10,6 @@ use crate::{
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use std::{sync::Arc, time::Duration};
-use tracing::warn;
 use wh_mq::{DeadLetter, Error};
 use wh_types::Encoding;
 
@@ -21,7 +20,8 @@ pub(crate) type Key = usize;
 pub(crate) enum End {
     Stored(Duration),
     Failed(SinkError, Duration),
-    Parked,
+    /// The first one's id, code and reason.
+    Parked(String),
     NotParked(Error),
 }
 
@@ -57,10 +57,7 @@ pub(crate) fn park(shared: &Arc<Shared>, key: Key, letters: Vec<DeadLetter>) -> 
                 Err(error) => return (key, count, End::NotParked(error)),
             }
         }
-        if let Some(first) = letters.first() {
-            warn!(tenant = %first.tenant, table = %first.table, rows = count, id = %first.id, code = first.code,
-                reason = first.reason, "rows of {} were refused and are parked, the first is {}", first.table, first.id);
-        }
-        (key, count, End::Parked)
+        let first = letters.first().map(|letter| format!("{} ({}): {}", letter.id, letter.code, letter.reason));
+        (key, count, End::Parked(first.unwrap_or_default()))
     })
 }

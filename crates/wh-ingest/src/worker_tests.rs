@@ -250,3 +250,31 @@ async fn a_closed_queue_ends_the_worker_without_an_error() {
     let refused = bench.broker.feed(bench.broker.units()[0], wh_mq::Budget { rows: 1, bytes: 1 }).await;
     assert_eq!(refused.unwrap_err().class(), Class::Stopping);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_table_that_fails_alone_holds_a_quarter_and_its_unit_flows() {
+    let options = Options { batch_rows: 100, held_rows: 0, ..Options::default() };
+    let mut bench = Bench::new(options);
+    let bad = table("bad");
+    let unit = bench.broker.unit_of(&Tenant::default(), &bad);
+    let neighbour =
+        (0..).map(|n| format!("good{n}")).find(|name| bench.broker.unit_of(&Tenant::default(), &table(name)) == unit);
+    let neighbour = neighbour.unwrap();
+    bench.sink.fail_table(Some((bad.clone(), Failure::NoTable)));
+    // far more than the unit's share of 200 rows
+    for block in 0..20 {
+        bench.publish("bad", block * 50, block * 50 + 50).await;
+    }
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    for block in 0..10 {
+        bench.publish(&neighbour, block * 10, block * 10 + 10).await;
+    }
+    let flowed = tokio::time::timeout(Duration::from_secs(60), bench.sink.wait_for(100)).await;
+    assert!(flowed.is_ok(), "{} rows of the neighbour arrived", bench.rows(&neighbour).len());
+    bench.sink.fail_table(None);
+    bench.sink.wait_for(1_100).await;
+    assert_eq!(bench.stopped().await, 0);
+    let mut rows = bench.rows("bad");
+    rows.sort();
+    assert_eq!(rows, numbers(0..1_000), "nothing of the failing table is lost");
+}
