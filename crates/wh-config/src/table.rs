@@ -130,7 +130,7 @@ pub(crate) const KEYS: &[Key] = &[
         "Most rows a query gives when it names no limit."),
     key("tenant_defaults.schema.refresh_interval", Kind::Seconds(SECOND, DAY), Is("60"),
         "How often the tables' columns are read again."),
-    key("tenant_defaults.stream.keepalive_interval", Kind::Seconds(SECOND, HOUR), Is("30"),
+    key("tenant_defaults.stream.keepalive_interval", Kind::Seconds(SECOND, HOUR), Is("15"),
         "How often a stream without events gets a comment, so that nobody in between cuts it."),
     key("tenant_defaults.mq.max_bytes_gb", Kind::Int(1, 1_000_000), Is("50"),
         "What a tenant may keep in the queue, in GB of compressed rows, and one table of it four fifths of that. Beyond it \
