@@ -1,6 +1,6 @@
 //! Measures durable appends against the disk's own limit: a plain loop that writes the same bytes and syncs them.
 //!
-//! `cargo run --profile quick -p wh-log --example append -- [folder] [seconds per case]`
+//! `cargo run --profile quick -p wh-log --example append -- [folder] [seconds per case] [writers] [bytes]`
 #![allow(clippy::print_stdout, reason = "it prints a table")]
 
 use std::{
@@ -54,6 +54,7 @@ fn main() -> Outcome<()> {
     let mut args = std::env::args().skip(1);
     let base = args.next().map_or_else(std::env::temp_dir, PathBuf::from);
     let seconds: u32 = args.next().map_or(Ok(6), |text| text.parse())?;
+    let only = args.map(|text| text.parse()).collect::<Result<Vec<usize>, _>>()?;
     let dir = tempfile::Builder::new().prefix("wh-log-append").tempdir_in(base)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     println!(
@@ -74,6 +75,10 @@ fn main() -> Outcome<()> {
     );
     for size in [256, 25 * 1024] {
         for writers in [1_usize, 16, 256] {
+            let wanted = [writers, size];
+            if only.iter().zip(wanted).any(|(only, wanted)| *only != wanted) {
+                continue;
+            }
             for recycled in [false, true] {
                 let slice = Duration::from_secs(seconds.into()) / (2 * ROUNDS);
                 runtime.block_on(case(dir.path(), writers, size, slice, recycled))?;

@@ -66,7 +66,7 @@ impl Options {
     /// Most bytes one append may take, headers and padding included.
     #[must_use]
     pub fn max_append_bytes(&self) -> u32 {
-        (self.segment_bytes / 2).min(self.queue_bytes) - SEGMENT_HEADER - GROUP_HEADER
+        (self.segment_bytes / 2).min(self.queue_bytes).saturating_sub(SEGMENT_HEADER + GROUP_HEADER)
     }
 
     pub(crate) fn check(&self) -> Result<()> {
