@@ -26,19 +26,25 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     println!("disk: {}\n", parent.display());
     let steady = args.steady_seconds.to_string();
     let folder = folder.path();
+    let dir = folder.to_string_lossy();
     println!("— the log against the disk's own limit");
-    example(&root, &["-p", "wh-log"], "append", folder, &[])?;
+    example(&root, LOG, "append", &[&dir])?;
     println!("\n— opening a log of a million records");
-    example(&root, &["-p", "wh-log"], "recover", folder, &[])?;
-    println!("\n— the queue: publish, deliver, settle, recover, replay, and {steady} s of steady state");
-    example(&root, &["-p", "wh-mq", "--features", "embedded,sim"], "queue_rates", folder, &[&steady])
+    example(&root, LOG, "recover", &[&dir])?;
+    println!("\n— the queue: publish, deliver, settle, recover, replay");
+    example(&root, QUEUE, "queue_rates", &["5", &dir])?;
+    println!("\n— the queue for {steady} s, with a live window of 200,000 rows");
+    example(&root, QUEUE, "queue_rates", &["5", &dir, "steady", &steady])
 }
 
-fn example(root: &Path, package: &[&str], name: &str, folder: &Path, more: &[&str]) -> Result<()> {
+const LOG: &[&str] = &["-p", "wh-log"];
+const QUEUE: &[&str] = &["-p", "wh-mq", "--features", "embedded,sim"];
+
+fn example(root: &Path, package: &[&str], name: &str, args: &[&str]) -> Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.current_dir(root).args(["run", "--quiet", "--profile", "quick"]).args(package).args(["--example", name]);
-    let status = command.arg("--").arg(folder).args(more).status().with_context(|| name.to_owned())?;
+    let status = command.arg("--").args(args).status().with_context(|| name.to_owned())?;
     ensure!(status.success(), "the example {name} failed: {status}");
     Ok(())
 }
