@@ -62,7 +62,7 @@ impl Disk for RealDisk {
                 if let Err(error) = named {
                     tracing::warn!(path = %path.display(), %error, "the lock cannot name its owner");
                 }
-                Ok(Lock::Taken(Guard::new(file)))
+                Ok(Lock::Taken(Guard::new(Locked(file))))
             }
             Err(TryLockError::WouldBlock) => {
                 let mut text = Vec::new();
@@ -70,6 +70,19 @@ impl Disk for RealDisk {
                 Ok(Lock::Held(String::from_utf8_lossy(&text).into_owned()))
             }
             Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+/// A locked file. Unlocks by itself: a process that is being started at this moment has a copy of the open file until
+/// it becomes another program, and closing ours would leave the lock with it.
+#[derive(Debug)]
+struct Locked(File);
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        if let Err(error) = self.0.unlock() {
+            tracing::warn!(%error, "a lock could not be given back");
         }
     }
 }

@@ -31,15 +31,23 @@ fn options(dir: &Path, keeps: Keeps) -> embedded::Options {
 /// What the child does when it was started as a writer; `None`: it was not.
 #[must_use]
 pub fn writer() -> Option<ExitCode> {
-    let mut arguments = std::env::args().skip(1);
-    if arguments.next()? != WRITER {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [first, dir, round, keeps] = &arguments[..] else { return None };
+    if first != WRITER {
         return None;
     }
-    let (dir, round) = (arguments.next()?, arguments.next()?.parse().ok()?);
-    let keeps = if arguments.next()? == EVERYTHING { Keeps::Everything } else { Keeps::Nothing };
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().ok()?;
+    let keeps = if keeps == EVERYTHING { Keeps::Everything } else { Keeps::Nothing };
+    // it never ends by itself but by a failure
+    let failed = write(Path::new(dir), round.parse().unwrap_or(0), keeps).err();
+    let why = failed.map_or_else(|| "the queue failed".to_owned(), |error| format!("{error:#}"));
+    drop(writeln!(std::io::stderr(), "the writer ended: {why}"));
+    Some(ExitCode::FAILURE)
+}
+
+fn write(dir: &Path, round: u64, keeps: Keeps) -> anyhow::Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {
-        let broker = embedded::Broker::open(options(Path::new(&dir), keeps)).await.ok()?;
+        let broker = open_soon(dir, keeps).await?;
         let report: workload::Report = Arc::new(|answer| {
             // a line goes out whole or not at all: it is shorter than what a pipe takes at once
             let line = format!("{answer}\n");
@@ -48,8 +56,21 @@ pub fn writer() -> Option<ExitCode> {
             }
         });
         workload::run(Arc::new(broker), round, report).await;
-        Some(ExitCode::FAILURE)
+        Ok(())
     })
+}
+
+/// Opens the folder as soon as it is free: a process that another test starts at this moment holds a copy of the lock
+/// between its fork and its exec.
+async fn open_soon(dir: &Path, keeps: Keeps) -> anyhow::Result<embedded::Broker> {
+    let mut tries = 0;
+    loop {
+        match embedded::Broker::open(options(dir, keeps)).await {
+            Err(error) if tries < 500 && error.to_string().contains("is used by") => tries += 1,
+            opened => return Ok(opened?),
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
 }
 
 /// Kills a writer so many times.
@@ -65,7 +86,7 @@ pub(super) fn rounds(rounds: u64, keeps: Keeps) -> anyhow::Result<()> {
         write_until_killed(&queue, round, keeps, lines, &mut acked)?;
         runtime
             .block_on(async {
-                let broker = embedded::Broker::open(options(&queue, keeps)).await?;
+                let broker = open_soon(&queue, keeps).await?;
                 ensure!(broker.recovery().damage_count == 0, "{:?}", broker.recovery());
                 acked.check(&broker, keeps).await?;
                 broker.close().await;
