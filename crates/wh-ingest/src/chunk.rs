@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
-use wh_types::{Epoch, Table, Tenant};
+use wh_types::{BlockId, Epoch, Table, Tenant};
 
 /// Some rows of one held block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +72,10 @@ impl Chunk {
     }
 
     /// Two different sets of rows never share a token; the same set always has the same.
-    pub(crate) fn token(&self, epoch: Epoch, tenant: &Tenant, table: &Table) -> String {
+    ///
+    /// The blocks' ids are in it besides their places: a queue that was put back to an older copy of itself counts the
+    /// same sequences again, under the same epoch, for other rows.
+    pub(crate) fn token(&self, epoch: Epoch, tenant: &Tenant, table: &Table, id: impl Fn(u64) -> BlockId) -> String {
         let mut hash = Sha256::new();
         hash.update(epoch.0.to_be_bytes());
         for name in [tenant.as_str(), table.as_str()] {
@@ -81,6 +84,7 @@ impl Chunk {
         }
         for piece in &self.pieces {
             hash.update(piece.sequence.to_be_bytes());
+            hash.update(id(piece.sequence).0);
             hash.update(piece.first.to_be_bytes());
             hash.update(piece.end.to_be_bytes());
         }
@@ -102,8 +106,12 @@ mod tests {
         Chunk { pieces: sizes.iter().enumerate().map(piece).collect() }
     }
 
+    fn id(sequence: u64) -> BlockId {
+        BlockId([u8::try_from(sequence).unwrap(); 16])
+    }
+
     fn token(chunk: &Chunk) -> String {
-        chunk.token(Epoch(7), &Tenant::default(), &Table::new("t").unwrap())
+        chunk.token(Epoch(7), &Tenant::default(), &Table::new("t").unwrap(), id)
     }
 
     #[test]
@@ -114,8 +122,11 @@ mod tests {
         let whole = chunk(&[4, 2, 3]);
         let holed = Chunk { pieces: vec![whole.pieces[0], whole.pieces[2]] };
         assert_ne!(token(&whole), token(&holed));
-        let other = whole.token(Epoch(8), &Tenant::default(), &Table::new("t").unwrap());
+        let table = Table::new("t").unwrap();
+        let other = whole.token(Epoch(8), &Tenant::default(), &table, id);
         assert_ne!(token(&whole), other, "a log made anew");
+        let copy = whole.token(Epoch(7), &Tenant::default(), &table, |_| BlockId([9; 16]));
+        assert_ne!(token(&whole), copy, "an older copy of the log that went on differently");
         assert_eq!(token(&whole).len(), 32);
     }
 

@@ -15,7 +15,7 @@ use std::{
     time::Duration,
 };
 use wh_mq::{AckToken, DeadLetter, DeadLetterId, Delivery};
-use wh_types::{Block, Cursor, Encoding, Mono, RowCursor, Table, Tenant, Timestamp};
+use wh_types::{Block, BlockId, Encoding, Epoch, Mono, RowCursor, Table, Tenant, Timestamp};
 
 /// The code of a dead letter that is a whole block nobody can read.
 pub(crate) const UNREADABLE: &str = "block.unreadable";
@@ -160,9 +160,14 @@ impl TableRows {
         (!pieces.is_empty()).then_some(Chunk { pieces })
     }
 
-    /// The epoch that the held blocks' sequences count in, for tokens.
-    pub(crate) fn cursor_of(&self, chunk: &Chunk) -> Option<Cursor> {
-        chunk.pieces.first().and_then(|piece| self.held.get(&piece.sequence)).map(|held| held.delivery.cursor)
+    /// The token of a chunk of held blocks.
+    pub(crate) fn token(&self, chunk: &Chunk) -> String {
+        let held = |sequence: &u64| self.held.get(sequence).map(|held| &held.delivery);
+        let first = chunk.pieces.first().and_then(|piece| held(&piece.sequence));
+        let epoch = first.map_or(Epoch(0), |delivery| delivery.cursor.epoch);
+        // every piece of a chunk is of a held block
+        let id = |sequence| held(&sequence).map_or(BlockId([0; 16]), |delivery| delivery.block.id);
+        chunk.token(epoch, &self.tenant, &self.table, id)
     }
 
     /// The chunk as frames, one for each block: whole blocks as they are, pieces of a block framed anew.

@@ -1,7 +1,7 @@
 //! Tests of one table's decisions, and the blocks that other tests of this crate use.
 
 use super::*;
-use wh_types::{BlockId, Clock, Epoch, SystemClock, frame};
+use wh_types::{Clock, Cursor, SystemClock, frame};
 
 pub(crate) fn block(n: u8, rows: &[&str]) -> Block {
     let plain = rows.iter().map(|row| format!("{row}\n")).collect::<String>();
@@ -149,8 +149,7 @@ fn an_unanswered_batch_is_repeated_with_the_same_rows() {
         assert!(rows.failed(&error(failure, None), now(), Duration::ZERO), "it waits");
         assert_eq!(rows.start(now(), &options), Some(first.clone()));
     }
-    let token = |work: &Work| work.chunk().token(Epoch(1), &rows.tenant, &rows.table);
-    assert_eq!(token(&first), token(&rows.work[0]));
+    assert_eq!(rows.token(first.chunk()), rows.token(rows.work[0].chunk()));
     assert_eq!(rows.done().len(), 1);
     assert_eq!(rows.start(now(), &options).unwrap().chunk().pieces[0].sequence, 2);
 }

@@ -34,8 +34,8 @@ pub(crate) fn insert(
     encoding: Encoding,
     frames: Vec<Bytes>,
 ) -> BoxFuture<'static, (Key, u64, End)> {
-    let (tenant, table, count) = (rows.tenant.clone(), rows.table.clone(), chunk.rows());
-    let token = rows.cursor_of(chunk).map(|cursor| chunk.token(cursor.epoch, &tenant, &table)).unwrap_or_default();
+    let (table, count) = (rows.table.clone(), chunk.rows());
+    let token = rows.token(chunk);
     let clock = shared.parts.clock.clone();
     Box::pin(async move {
         let started = clock.now();
