@@ -22,27 +22,54 @@ pub(super) fn build() -> Result<()> {
     Ok(())
 }
 
-/// Runs the tests of some packages.
-pub(super) fn run(packages: &[&str], left_out: &[LeftOut]) -> Result<Outcome> {
+/// Which packages' tests to run.
+#[derive(Clone, Copy)]
+pub(super) enum Packages {
+    /// This one's.
+    Only(&'static str),
+    /// All but these.
+    Except(&'static [&'static str]),
+}
+
+/// Runs the tests of some packages. With nextest the whole workspace is selected and filtered: cargo would otherwise
+/// unite the features of fewer packages, and build dependencies again for it.
+pub(super) fn run(packages: Packages, left_out: &[LeftOut]) -> Result<Outcome> {
     let mut command;
     let read: fn(&str) -> Report;
     if has_nextest() {
-        command = cargo(&["nextest", "run", "--no-fail-fast", "--status-level", "all", "--color", "never"]);
-        command.args(packages);
-        if !left_out.is_empty() {
-            let names: Vec<String> = left_out.iter().map(|(test, _)| format!("test({test})")).collect();
-            command.args(["-E", &format!("not ({})", names.join(" | "))]);
-        }
+        command = cargo(&["nextest", "run", "--workspace", "--no-fail-fast", "--status-level", "all"]);
+        command.args(["--color", "never", "-E", &filter(packages, left_out)]);
         read = summary::nextest;
     } else {
         command = cargo(&["test", "--no-fail-fast", "--lib", "--bins", "--tests"]);
-        command.args(packages).arg("--");
+        match packages {
+            Packages::Only(name) => command.args(["--package", name]),
+            Packages::Except(names) => {
+                command.arg("--workspace").args(names.iter().flat_map(|name| ["--exclude", name]))
+            }
+        };
+        command.arg("--");
         for (test, _) in left_out {
             command.args(["--skip", test]);
         }
         read = summary::libtest;
     }
     count(command, read, left_out)
+}
+
+/// What nextest is told to run.
+fn filter(packages: Packages, left_out: &[LeftOut]) -> String {
+    let mut filter = match packages {
+        Packages::Only(name) => format!("package({name})"),
+        Packages::Except(names) => {
+            let names: Vec<String> = names.iter().map(|name| format!("package({name})")).collect();
+            format!("not ({})", names.join(" | "))
+        }
+    };
+    for (test, _) in left_out {
+        filter.push_str(&format!(" & not test({test})"));
+    }
+    filter
 }
 
 /// Runs the tests in the documentation, which nextest does not.
@@ -109,4 +136,17 @@ fn tee(command: &mut Command) -> Result<(String, bool)> {
         line.clear();
     }
     Ok((all, child.wait()?.success()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_say_what_is_run_and_what_is_left_out() {
+        assert_eq!(filter(Packages::Only("procs"), &[]), "package(procs)");
+        let left_out = [("redis_answers", "no server")];
+        let except = filter(Packages::Except(&["procs", "conformance"]), &left_out);
+        assert_eq!(except, "not (package(procs) | package(conformance)) & not test(redis_answers)");
+    }
 }

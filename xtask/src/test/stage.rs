@@ -1,6 +1,9 @@
 //! The stages of a run, in order, and what each does.
 
-use super::{ledger::Outcome, runner};
+use super::{
+    ledger::Outcome,
+    runner::{self, Packages},
+};
 use crate::{
     layers,
     setup::{self, Server},
@@ -69,8 +72,8 @@ impl Stage {
             Self::Setup => set_up(teller),
             Self::Build => build(),
             Self::Unit => unit(),
-            Self::Conformance => runner::run(&["-p", "conformance"], &[]),
-            Self::Procs => runner::run(&["-p", "procs"], &[]),
+            Self::Conformance => runner::run(Packages::Only("conformance"), &[]),
+            Self::Procs => runner::run(Packages::Only("procs"), &[]),
             Self::Examples => cargo(&["build", "--workspace", "--examples"]).map(|()| Outcome::default()),
             Self::Deny => deny(),
         }
@@ -116,9 +119,10 @@ fn set_up(teller: &mut Teller) -> Result<Outcome> {
     Ok(Outcome::default())
 }
 
-/// Everything that tests start, and the tests themselves.
+/// Everything that tests start, and the tests themselves: at once, so that dependencies are built with one set of
+/// features.
 fn build() -> Result<Outcome> {
-    cargo(&["build", "--workspace", "--bins"])?;
+    cargo(&["build", "--workspace", "--all-targets"])?;
     runner::build()?;
     Ok(Outcome::default())
 }
@@ -135,7 +139,7 @@ fn unit() -> Result<Outcome> {
             left_out.push((test, "its server could not be had: `cargo xtask setup` says why"));
         }
     }
-    let mut outcome = runner::run(&["--workspace", "--exclude", "conformance", "--exclude", "procs"], &left_out)?;
+    let mut outcome = runner::run(Packages::Except(&["conformance", "procs"]), &left_out)?;
     outcome.merge(runner::documentation()?);
     let reason = "Terraform and its provider are not at hand on the build machines; it is parsed as HCL";
     outcome.skip("terraform validate deployments/nats/terraform", reason);
