@@ -239,6 +239,12 @@ impl<B: Clone> Core<B> {
         self.tenants[at.0 as usize].allowance.bytes / self.settings.dead_letter_share.max(1)
     }
 
+    /// Which bucket of the window an id stored then goes to; `None`: its time is over.
+    pub(crate) fn bucket(&self, stored: Tick, now: Tick) -> Option<i64> {
+        let within = stored.after(self.settings.duplicate_window) > now;
+        within.then(|| stored.0.div_euclid(self.recent.span()))
+    }
+
     pub(crate) fn known(&self, id: wh_types::BlockId) -> Option<Known> {
         self.recent.get(id)
     }

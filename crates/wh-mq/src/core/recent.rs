@@ -62,6 +62,16 @@ impl Recent {
         self.buckets.entry(stored.0.div_euclid(self.span)).or_default().entry(id).or_insert(known);
     }
 
+    /// Makes room for ids stored about then.
+    pub(crate) fn reserve(&mut self, stored: Tick, ids: usize) {
+        self.buckets.entry(stored.0.div_euclid(self.span)).or_default().reserve(ids);
+    }
+
+    /// How wide a bucket is, in nanoseconds.
+    pub(crate) fn span(&self) -> i64 {
+        self.span
+    }
+
     /// Forgets an id that was not stored after all.
     pub(crate) fn remove(&mut self, id: BlockId) {
         for bucket in self.buckets.values_mut().rev() {

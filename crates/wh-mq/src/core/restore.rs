@@ -89,6 +89,16 @@ impl<B: Clone> Core<B> {
         Ok(())
     }
 
+    /// Makes room for so many blocks of a table, so that they are not moved while they are added.
+    pub(crate) fn expect(&mut self, at: TableIndex, blocks: usize) {
+        self.tables[at.0 as usize].entries.reserve(blocks);
+    }
+
+    /// Makes room for ids stored about then.
+    pub(crate) fn expect_ids(&mut self, stored: Tick, ids: usize) {
+        self.recent.reserve(stored, ids);
+    }
+
     /// Nothing of a table is kept up to here. Before its blocks.
     pub(crate) fn restore_floor(&mut self, at: TableIndex, floor: u64, received: Timestamp) {
         self.next_sequence = self.next_sequence.max(floor + 1);

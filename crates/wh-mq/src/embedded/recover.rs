@@ -223,23 +223,29 @@ fn restore_blocks(
     removed.sort_unstable_by_key(|(sequence, ..)| *sequence);
     let mut removed = removed.into_iter().peekable();
     heap.blocks.sort_by_key(|block| block.sequence);
+    make_room(core, &heap.blocks, numbers, wall);
+    // blocks of one table and segment come in runs: what was looked up last is mostly what is wanted next
+    let (mut last, mut counted) = (None, Counted::default());
     for block in std::mem::take(&mut heap.blocks) {
         while let Some((sequence, at, received)) = removed.next_if(|(sequence, ..)| *sequence < block.sequence) {
             core.restore_removed(at, sequence, received);
         }
-        inner.usage.note(block.place, block.stored);
-        let Some(table) = numbers.get(&block.number).copied() else {
-            tracing::error!(place = %block.place, "the table of the block at {} is not known", block.place);
+        let table = match last {
+            Some((number, table)) if number == block.number => Some(table),
+            _ => numbers.get(&block.number).copied(),
+        };
+        let FoundBlock { sequence, id, received, stored, bytes, rows, place, number } = block;
+        let Some(table) = table else {
+            tracing::error!(%place, "the table of the block at {place} is not known");
             continue;
         };
-        let age = wall.since(block.stored);
-        let FoundBlock { sequence, id, received, bytes, rows, place, .. } = block;
-        let restored =
-            Restored { table, sequence, id, received, stored: Tick(0).before(age), bytes, rows, body: place };
-        if core.restore(restored, Tick(0)).is_ok() {
-            inner.usage.add(place);
-        }
+        last = Some((number, table));
+        let stored_at = Tick(0).before(wall.since(stored));
+        let restored = Restored { table, sequence, id, received, stored: stored_at, bytes, rows, body: place };
+        let kept = core.restore(restored, Tick(0)).is_ok();
+        counted.block(&mut inner.usage, place, stored, kept);
     }
+    counted.flush(&mut inner.usage);
     for (sequence, at, received) in removed {
         core.restore_removed(at, sequence, received);
     }
@@ -254,6 +260,60 @@ fn restore_blocks(
         if let Some(at) = numbers.get(&number) {
             core.restore_settled(*at, first, last);
         }
+    }
+}
+
+/// Blocks of one segment that are not counted yet.
+#[derive(Default)]
+struct Counted {
+    segment: u64,
+    bytes: u64,
+    records: u64,
+    newest: Timestamp,
+}
+
+impl Counted {
+    fn block(&mut self, usage: &mut Usage, place: Place, stored: Timestamp, kept: bool) {
+        if place.segment != self.segment {
+            self.flush(usage);
+            self.segment = place.segment;
+        }
+        self.newest = self.newest.max(stored);
+        if kept {
+            self.bytes += u64::from(place.len);
+            self.records += 1;
+        }
+    }
+
+    fn flush(&mut self, usage: &mut Usage) {
+        let Self { segment, bytes, records, newest } = std::mem::take(self);
+        usage.add_many(segment, bytes, records, newest);
+    }
+}
+
+/// Makes room for all blocks at once: growing step by step would move each of them several times.
+fn make_room(core: &mut Core<Body>, blocks: &[FoundBlock], numbers: &HashMap<u64, TableIndex>, wall: Timestamp) {
+    let (mut tables, mut ids) = (HashMap::<u64, usize>::new(), BTreeMap::<i64, (Tick, usize)>::new());
+    let (mut run, mut length) = (0, 0);
+    for block in blocks {
+        if block.number != run {
+            *tables.entry(run).or_default() += length;
+            (run, length) = (block.number, 0);
+        }
+        length += 1;
+        let stored = Tick(0).before(wall.since(block.stored));
+        if let Some(bucket) = core.bucket(stored, Tick(0)) {
+            ids.entry(bucket).or_insert((stored, 0)).1 += 1;
+        }
+    }
+    *tables.entry(run).or_default() += length;
+    for (number, blocks) in tables {
+        if let Some(at) = numbers.get(&number) {
+            core.expect(*at, blocks);
+        }
+    }
+    for (stored, count) in ids.into_values() {
+        core.expect_ids(stored, count);
     }
 }
 

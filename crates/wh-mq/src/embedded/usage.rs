@@ -25,6 +25,14 @@ impl Usage {
         segment.live_records += 1;
     }
 
+    /// So many live records at once, and when the latest block there was stored.
+    pub(super) fn add_many(&mut self, segment: u64, bytes: u64, records: u64, newest: Timestamp) {
+        let used = self.0.entry(segment).or_default();
+        used.live_bytes += bytes;
+        used.live_records += records;
+        used.newest = used.newest.max(newest);
+    }
+
     pub(super) fn remove(&mut self, place: Place) {
         if let Some(segment) = self.0.get_mut(&place.segment) {
             segment.live_bytes = segment.live_bytes.saturating_sub(u64::from(place.len));
