@@ -60,11 +60,28 @@ pub(crate) async fn take(headers: &HeaderMap, body: Body, bounds: Bounds, budget
     };
     let decoder: Box<dyn Read + Send> = match coding {
         Coding::Identity => return Ok(taken),
-        Coding::Gzip => Box::new(flate2::read::MultiGzDecoder::new(taken.bytes.clone().reader())),
+        Coding::Gzip => Box::new(OneMember(flate2::bufread::GzDecoder::new(taken.bytes.clone().reader()))),
         Coding::Frames(encoding) => frame::reader(encoding, taken.bytes.clone()).map_err(|e| broken(coding, &e))?,
     };
-    taken.bytes = decode(decoder, coding, taken.bytes.len(), bounds, &mut taken.held).await?;
+    let decoding = decode(decoder, coding, taken.bytes.len(), bounds, &mut taken.held);
+    taken.bytes = match tokio::time::timeout(bounds.time, decoding).await {
+        Ok(decoded) => decoded?,
+        Err(_) => return Err(ApiError::new(&codes::BODY_TIMEOUT, "the body could not be decoded in time")),
+    };
     Ok(taken)
+}
+
+/// One gzip member and nothing after it: a body of a million empty members costs its sender little and us much.
+struct OneMember(flate2::bufread::GzDecoder<bytes::buf::Reader<Bytes>>);
+
+impl Read for OneMember {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let read = self.0.read(out)?;
+        if read == 0 && !out.is_empty() && self.0.get_ref().get_ref().has_remaining() {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "there is more after the first gzip member"));
+        }
+        Ok(read)
+    }
 }
 
 async fn collect(mut body: Body, told: Option<usize>, bounds: Bounds, mut held: Held) -> Result<Taken, ApiError> {
@@ -93,7 +110,7 @@ async fn collect(mut body: Body, told: Option<usize>, bounds: Bounds, mut held: 
     Ok(Taken { bytes: if more.is_empty() { first } else { more.freeze() }, held })
 }
 
-/// Decodes in steps, so that other tasks run in between.
+/// Decodes in steps, away from the threads that serve: a step costs what its input costs, however little it gives.
 async fn decode(
     mut decoder: Box<dyn Read + Send>,
     coding: Coding,
@@ -107,7 +124,17 @@ async fn decode(
         held.grow_to(encoded + (before + STEP).next_power_of_two().min(bounds.cap + 1) * bounds.share).await?;
         // one byte more than allowed tells "exactly the cap" from "more"
         let most = STEP.min(bounds.cap + 1 - before);
-        decoder.by_ref().take(most as u64).read_to_end(&mut out).map_err(|error| broken(coding, &error))?;
+        let step = move || {
+            let done = decoder.by_ref().take(most as u64).read_to_end(&mut out);
+            (decoder, out, done)
+        };
+        let done;
+        (decoder, out, done) = if encoded < INLINE {
+            step()
+        } else {
+            tokio::task::spawn_blocking(step).await.map_err(|error| broken(coding, &io::Error::other(error)))?
+        };
+        done.map_err(|error| broken(coding, &error))?;
         if out.len() > bounds.cap {
             return Err(too_large(bounds.cap));
         }
@@ -117,6 +144,9 @@ async fn decode(
         tokio::task::yield_now().await;
     }
 }
+
+/// Encoded bodies below this are decoded where they are: going elsewhere would cost more.
+const INLINE: usize = 16 << 10;
 
 fn coding(headers: &HeaderMap) -> Result<Coding, ApiError> {
     let mut values = headers.get_all(header::CONTENT_ENCODING).iter();

@@ -30,9 +30,12 @@ pub(crate) async fn ask(url: &str) -> anyhow::Result<()> {
         anyhow::bail!("{url} is no http:// address");
     };
     let place = format!("{}:{}", authority.host(), authority.port_u16().unwrap_or(80));
-    let status = tokio::time::timeout(PATIENCE, status(&place, authority.as_str(), uri.path()))
+    // an address without a path is the server's, not a page of it
+    let path = if matches!(uri.path(), "" | "/") { "/livez" } else { uri.path() };
+    let status = tokio::time::timeout(PATIENCE, status(&place, authority.as_str(), path))
         .await
-        .map_err(|_| anyhow::anyhow!("{url} gave no answer within {} s", PATIENCE.as_secs()))??;
+        .map_err(|_| anyhow::anyhow!("{url} gave no answer within {} s", PATIENCE.as_secs()))?
+        .map_err(|error| anyhow::anyhow!("{url}: {error}"))?;
     anyhow::ensure!(status == StatusCode::OK, "{url} answered {status}");
     Ok(())
 }

@@ -74,6 +74,11 @@ impl Summary {
 }
 
 impl Answer {
+    /// Whether it has a header that only ClickHouse sends.
+    pub(crate) fn is_clickhouse(&self) -> bool {
+        self.headers.keys().any(|name| name.as_str().starts_with("x-clickhouse-"))
+    }
+
     pub(crate) fn new(
         response: http::Response<Incoming>,
         purpose: Purpose,

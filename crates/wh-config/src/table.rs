@@ -61,8 +61,8 @@ pub(crate) const KEYS: &[Key] = &[
         "Blocks kept in memory, so that their delivery reads nothing from the disk."),
 
     key("ingest.mode", Kind::Choice(&["strict", "lenient"]), Is("strict"),
-        "`strict` also refuses what ClickHouse would wrap, clamp, zero or default from null, and missing required \
-         columns; `lenient` lets ClickHouse decide."),
+        "`strict` also refuses records that leave out a required column (neither NULL nor a default); `lenient` lets \
+         ClickHouse fill it. Values out of a type's range are ClickHouse's to judge in this version."),
     key("ingest.max_body_bytes", Kind::Size(KIB, GIB), Is("16MiB"),
         "The largest request body, decoded."),
     key("ingest.body_budget", Kind::Size(16 * MIB, 64 * GIB), Is("256MiB"),

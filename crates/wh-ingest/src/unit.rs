@@ -85,7 +85,8 @@ impl UnitLoop {
             tokio::select! {
                 biased;
                 () = stop.wait(), if deadline.is_none() => {
-                    deadline = Some(now + self.shared.options.stop_budget);
+                    // not `now`: an idle loop has waited since
+                    deadline = Some(self.now() + self.shared.options.stop_budget);
                     if let Err(error) = self.feed.halt().await {
                         debug!(unit = %self.unit, %error, "halting unit {} failed", self.unit);
                     }
@@ -111,7 +112,7 @@ impl UnitLoop {
                     Err(error) => {
                         error!(unit = %self.unit, %error, "delivery of unit {} ended", self.unit);
                         delivering = false;
-                        deadline.get_or_insert(now + self.shared.options.stop_budget);
+                        deadline.get_or_insert(self.now() + self.shared.options.stop_budget);
                         outcome = Err(error);
                         self.flush();
                     }

@@ -45,8 +45,10 @@ async fn tour(args: &Args, mut teller: Teller) -> Result<()> {
     }
     if outcome.is_ok() {
         teller.say(&format!("\nThe whole tour took {:.1} s after the build.", began.elapsed().as_secs_f64()));
-        steps::what_next(&system, &mut teller);
-        if !args.once {
+        if args.once {
+            teller.say("Without --once it stays up, and prints what to try next.");
+        } else {
+            steps::what_next(&system, &mut teller);
             teller.say("\nIt stays up until you press Ctrl-C.");
             tokio::select! {
                 _ = tokio::signal::ctrl_c() => {}

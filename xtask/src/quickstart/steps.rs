@@ -149,6 +149,6 @@ Try next:
   curl -s '{url}/v1/ops/query' -H "authorization: Operator $(cat {key_file})" \
     -H 'content-type: application/json' -d '{{"sql":"SELECT origin, count() AS n FROM flights GROUP BY origin ORDER BY n DESC LIMIT 3"}}'
 
-  curl -s {url}/readyz; curl -s {url}/metrics | grep wavehouse_ | head"#
+  curl -s {url}/readyz; echo; curl -s {url}/metrics | grep wavehouse_ | head"#
     ));
 }

@@ -21,6 +21,8 @@ pub(crate) struct System {
     pub(crate) key: String,
     /// Where the key's file is, relative to the workspace.
     pub(crate) key_file: &'static str,
+    /// Held while it runs.
+    _lock: fs::File,
 }
 
 const DIR: &str = "target/quickstart";
@@ -49,6 +51,7 @@ impl System {
     pub(crate) async fn start(teller: &mut Teller, optimised: bool, port: u16) -> Result<Self> {
         let root = workspace::root()?;
         let dir = root.join(DIR);
+        let lock = one_at_a_time(&root)?;
         if dir.exists() {
             fs::remove_dir_all(&dir).with_context(|| format!("clearing {}", dir.display()))?;
         }
@@ -61,7 +64,7 @@ impl System {
 
         let port = if free(port) { port } else { free_port()? };
         let key = new_key()?;
-        fs::write(root.join(KEY_FILE), &key)?;
+        secret(&root.join(KEY_FILE), &key)?;
         let config = dir.join("config.yaml");
         fs::write(&config, config_text(&dir, port, &root.join(KEY_FILE), &clickhouse.url()))?;
 
@@ -78,7 +81,7 @@ impl System {
         let ready = format!("{url}/readyz");
         wavehouse.ready(Duration::from_secs(30), "wavehouse to be ready", || is_ready(ready.clone())).await?;
         teller.done(&format!("wavehouse is ready at {url}"));
-        Ok(Self { clickhouse, wavehouse, url, key, key_file: KEY_FILE })
+        Ok(Self { clickhouse, wavehouse, url, key, key_file: KEY_FILE, _lock: lock })
     }
 
     /// Runs a statement over the ops API and gives the reply's text.
@@ -119,6 +122,27 @@ impl System {
         }
         Ok(())
     }
+}
+
+/// The folder is this run's alone: another quickstart would clear it under our feet.
+fn one_at_a_time(root: &Path) -> Result<fs::File> {
+    let path = root.join("target/quickstart.lock");
+    let file = fs::File::create(&path).with_context(|| path.display().to_string())?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(fs::TryLockError::WouldBlock) => {
+            bail!("another quickstart runs in {DIR}: end it with Ctrl-C first")
+        }
+        Err(fs::TryLockError::Error(error)) => Err(error).with_context(|| path.display().to_string()),
+    }
+}
+
+/// A file that only its owner reads.
+fn secret(path: &Path, text: &str) -> Result<()> {
+    use std::{io::Write, os::unix::fs::OpenOptionsExt};
+    let mut options = fs::OpenOptions::new();
+    let file = options.write(true).create(true).truncate(true).mode(0o600).open(path);
+    file.and_then(|mut file| file.write_all(text.as_bytes())).with_context(|| path.display().to_string())
 }
 
 async fn is_ready(url: String) -> Result<()> {

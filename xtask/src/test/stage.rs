@@ -94,11 +94,11 @@ fn run(command: &mut Command) -> Result<()> {
 /// The whole workspace, then each crate with backends once for each: together they hide what one of them lacks.
 fn clippy() -> Result<Outcome> {
     let deny = ["--", "-D", "warnings"];
-    cargo(&[&["clippy", "--quiet", "--workspace", "--all-targets"][..], &deny].concat())?;
+    cargo(&[&["clippy", "--workspace", "--all-targets"][..], &deny].concat())?;
     for (name, features) in layers::features_of_backends()? {
-        cargo(&[&["clippy", "--quiet", "-p", &name, "--no-default-features"][..], &deny].concat())?;
+        cargo(&[&["clippy", "-p", &name, "--no-default-features"][..], &deny].concat())?;
         for feature in &features {
-            let one = ["clippy", "--quiet", "-p", &name, "--no-default-features", "--features", feature];
+            let one = ["clippy", "-p", &name, "--no-default-features", "--features", feature];
             cargo(&[&one[..], &deny].concat())?;
         }
     }
@@ -107,7 +107,7 @@ fn clippy() -> Result<Outcome> {
 
 fn doc() -> Result<Outcome> {
     let mut doc = Command::new(workspace::cargo());
-    doc.args(["doc", "--quiet", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
+    doc.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
     run(&mut doc)?;
     Ok(Outcome::default())
 }

@@ -21,11 +21,11 @@ use wh_clickhouse::{Error, Query, QueryFailure, RoleCaps};
 const REFRESH: Duration = Duration::from_secs(5);
 /// Words that begin statements which change no table. All others are followed by a read of the schema.
 const CHANGES_NO_TABLE: &[&str] = &[
-    "SELECT", "WITH", "FROM", "VALUES", "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "EXISTS", "CHECK", "INSERT", "DELETE",
+    "SELECT", "FROM", "VALUES", "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "EXISTS", "CHECK", "WITH", "INSERT", "DELETE",
     "UPDATE", "KILL", "OPTIMIZE", "USE", "SET", "GRANT", "REVOKE",
 ];
 /// Of these, the ones that only read.
-const READS: usize = 10;
+const READS: usize = 9;
 
 #[derive(serde::Deserialize)]
 struct Ask {
@@ -44,7 +44,8 @@ pub(crate) async fn sql(State(app): State<Arc<App>>, request: Request) -> Result
     let text = ask.sql.filter(|sql| !sql.trim().is_empty()).ok_or_else(missing)?;
     let verb = verb(&text).to_ascii_uppercase();
     let known = CHANGES_NO_TABLE.iter().position(|known| *known == verb);
-    tracing::info!(tenant = %tenant.runtime.tenant, request_id = ?head.headers.get("x-request-id"), verb, "operator SQL: {verb}");
+    let request_id = head.headers.get("x-request-id").and_then(|id| id.to_str().ok()).unwrap_or_default();
+    tracing::info!(tenant = %tenant.runtime.tenant, request_id, verb, "operator SQL: {verb}");
 
     let answer = run(&app, &tenant, text, known.is_some_and(|at| at < READS)).await;
     if known.is_none() {
@@ -58,6 +59,10 @@ async fn run(app: &App, tenant: &TenantState, text: String, reads: bool) -> Resu
     let mut query = Query::any(text).format(rows::FORMAT).timeout(tenant.runtime.limits.query_timeout);
     // a statement that writes is over, well or badly, before its answer begins
     query.wait_end = !reads;
+    // a read ends in ClickHouse when its client leaves; anything ends there when we stop waiting for it
+    query.read_only = reads;
+    let most = tenant.runtime.limits.query_timeout.as_secs_f64().ceil();
+    query = query.setting("max_execution_time", most.to_string());
     for (name, value) in rows::SETTINGS {
         query = query.setting(*name, *value);
     }

@@ -9,7 +9,7 @@ use futures::FutureExt as _;
 use std::sync::Weak;
 use tokio::sync::mpsc;
 use wh_log::{Place, Places};
-use wh_types::{Block, Timestamp};
+use wh_types::{Block, Mono, Timestamp};
 
 /// An append that was submitted.
 #[derive(Debug)]
@@ -40,7 +40,8 @@ pub(super) async fn run(shared: Weak<Shared<Disk>>, mut jobs: mpsc::UnboundedRec
         // held for a moment only: a queue that nobody has any more ends, and nobody waits for it
         let Some(shared) = shared.upgrade() else { return };
         let parts = &shared.store.0;
-        let mut done = vec![finish(parts, job, outcome)];
+        let now = shared.clock.now();
+        let mut done = vec![finish(parts, job, outcome, now)];
         // the rest of the group is ready too: one lock for all of it
         while let Ok(mut job) = jobs.try_recv() {
             let outcome = match job.append.take() {
@@ -54,7 +55,7 @@ pub(super) async fn run(shared: Weak<Shared<Disk>>, mut jobs: mpsc::UnboundedRec
                 },
                 None => Ok(None),
             };
-            done.push(finish(parts, job, outcome));
+            done.push(finish(parts, job, outcome, now));
         }
         let (finished, held): (Vec<_>, Vec<_>) = done.into_iter().map(|done| (done.finished, done._held)).unzip();
         shared.finish(finished);
@@ -66,12 +67,14 @@ pub(super) async fn run(shared: Weak<Shared<Disk>>, mut jobs: mpsc::UnboundedRec
     }
 }
 
-fn finish(parts: &Parts, job: Job, outcome: wh_log::Result<Option<Places>>) -> Done {
+fn finish(parts: &Parts, job: Job, outcome: wh_log::Result<Option<Places>>, now: Mono) -> Done {
     let Job { tables, blocks, pending, .. } = job;
     let places = match outcome {
         Ok(places) => places,
         Err(error) => {
-            tracing::warn!(%error, "an append to the queue's log failed");
+            if let Some(failed) = parts.inner.lock().trouble.failed(now) {
+                tracing::warn!(%error, failed, "{failed} appends to the queue's log failed, the last with: {error}");
+            }
             return Done { finished: (pending, Err(kind_of(&error))), _held: None };
         }
     };

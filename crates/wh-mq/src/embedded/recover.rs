@@ -6,7 +6,7 @@ use super::{
     checkpoint::Content,
     error::open_failed,
     record::{self, BlockMeta, LetterMeta},
-    store::{Body, Inner, Named, Parts},
+    store::{Body, Inner, Named, Parts, Trouble},
     usage::Usage,
 };
 use crate::{
@@ -137,6 +137,7 @@ pub(super) fn recover(options: &Options, detail: Detail) -> Result<Found> {
         usage: Usage::default(),
         cache: Cache::new(options.cache_bytes),
         jobs: None,
+        trouble: Trouble::default(),
     };
     let numbers = restore_tables(&mut core, &mut inner, &content, &heap);
     restore_blocks(&mut core, &mut inner, &content, &mut heap, &numbers, wall);

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 use wh_log::{Log, Place, Room};
-use wh_types::{Block, Stop, Table, Tasks, Tenant, Timestamp};
+use wh_types::{Block, Mono, Stop, Table, Tasks, Tenant, Timestamp};
 
 /// A body's handle: where its record stands, and when it was stored.
 pub(crate) type Body = Place;
@@ -27,6 +27,30 @@ pub(super) struct Inner {
     pub(super) cache: Cache,
     /// Where submitted appends are waited for; `None` once closing.
     pub(super) jobs: Option<mpsc::UnboundedSender<Job>>,
+    pub(super) trouble: Trouble,
+}
+
+/// What appends met of late.
+#[derive(Debug, Default)]
+pub(super) struct Trouble {
+    /// When a failed append was last logged, and how many were not since.
+    told: Option<Mono>,
+    untold: u64,
+}
+
+impl Trouble {
+    /// A failed append is logged this often.
+    const TELL_EVERY: Duration = Duration::from_secs(10);
+
+    /// Notes a failed append; gives how many are to be logged now, if it is time.
+    pub(super) fn failed(&mut self, now: Mono) -> Option<u64> {
+        self.untold += 1;
+        if self.told.is_some_and(|told| now.saturating_duration_since(told) < Self::TELL_EVERY) {
+            return None;
+        }
+        self.told = Some(now);
+        Some(std::mem::take(&mut self.untold))
+    }
 }
 
 /// A table's number, and the segment with the record that says so; `None` until one is known to be durable.

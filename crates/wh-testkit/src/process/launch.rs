@@ -122,6 +122,8 @@ impl Launch {
             command.current_dir(dir);
         }
         orphan::never(&mut command);
+        // A Ctrl-C in the terminal is for who started the child: it stops the child in order.
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut child = spawner::spawn(command)
             .with_context(|| format!("cannot start {} ({})", self.name, self.program.display()))?;
         let stdin = child.stdin.take();
