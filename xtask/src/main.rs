@@ -28,6 +28,8 @@ enum Command {
     Test(test::Args),
     /// The suite that judges every backend, on all arms or on one
     Conformance(test::conformance::Args),
+    /// The rounds of kills and power cuts that CI runs a few of, many times
+    Chaos(test::chaos::Args),
     /// Check the direction of dependencies and the homes of vendor clients
     Layers,
     /// Check the rules that neither the compiler nor clippy checks
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
         // its last line is its verdict, so it says itself what went wrong
         Command::Test(args) => return test::run(&args),
         Command::Conformance(args) => return test::conformance::run(&args),
+        Command::Chaos(args) => return test::chaos::run(&args),
         Command::Layers => layers::run(),
         Command::Tidy => tidy::run(),
         Command::Quickstart(args) => quickstart::run(&args),

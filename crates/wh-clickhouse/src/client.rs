@@ -109,16 +109,19 @@ impl Client {
         let access = inner.access.load_full();
         let request = request::insert(purpose, &access.target, self.database(), self.known().as_deref(), &insert)?;
         let answer = self.send(purpose, request, inner.options.request_timeout).await?;
-        if !answer.is_clickhouse() {
-            // whoever listens there now took nothing, whatever its status says
-            let text = "the answer to an insert has none of ClickHouse's headers: something else listens there";
-            return Err(Error::new(Kind::Malformed, purpose, text));
-        }
         let done = Inserted {
             query_id: answer.query_id().map(str::to_owned),
             written_rows: answer.summary().map(|summary| summary.written_rows),
         };
-        self.nothing_more(purpose, answer).await.map(|()| done)
+        let known = answer.is_clickhouse();
+        // an exception in the body says more than missing headers
+        self.nothing_more(purpose, answer).await?;
+        if known {
+            return Ok(done);
+        }
+        // whoever listens there now took nothing, whatever its status says
+        let text = "the answer to an insert has none of ClickHouse's headers: something else listens there";
+        Err(Error::new(Kind::Malformed, purpose, text))
     }
 
     /// Runs a query and returns once its answer begins.

@@ -2,6 +2,7 @@
 //!
 //! Nothing is retried. What did not run is listed with its reason.
 
+pub(crate) mod chaos;
 pub(crate) mod conformance;
 mod ledger;
 mod runner;

@@ -120,6 +120,7 @@ async fn a_good_status_with_anything_else_in_it_is_no_success() {
     for (body, kind, class) in [
         ("Code: 241. DB::Exception: Memory limit exceeded. (X) (version 21.3)", Kind::Exception, Class::Unavailable),
         ("<html>please log in</html>", Kind::Malformed, Class::Unknown),
+        ("", Kind::Malformed, Class::Unknown),
     ] {
         let rule = proxy.add(Rule::insert(Action::Status { status: 200, body: body.into() }));
         let error = insert(&client, "t", &[r#"{"id":1}"#]).await.unwrap_err();
