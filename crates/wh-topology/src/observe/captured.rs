@@ -37,7 +37,10 @@ impl Captured {
         for (name, text) in &self.texts {
             observed.read(text).map_err(|problem| CapturedError { name: name.clone(), problem })?;
         }
-        Ok(observed)
+        match observed.missing_pages() {
+            Some(problem) => Err(CapturedError { name: "the answers together".to_owned(), problem }),
+            None => Ok(observed),
+        }
     }
 }
 

@@ -65,6 +65,10 @@ pub struct Observed {
     pub refused: Vec<Refused>,
     /// Other processes that say which counts they run with.
     pub peers: Vec<Peer>,
+    /// How many streams the lists said there are.
+    pub(crate) stream_total: u64,
+    /// How many consumers the lists said a stream has.
+    pub(crate) consumer_totals: BTreeMap<String, u64>,
 }
 
 /// A server.
@@ -137,6 +141,23 @@ impl Observed {
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.unread_streams.is_empty() && self.unread_consumers.is_empty()
+    }
+
+    /// Why the lists that were read are not whole: a page is missing. `None` where they are.
+    #[must_use]
+    pub fn missing_pages(&self) -> Option<String> {
+        let streams = self.streams.keys().chain(&self.listed_streams).chain(&self.unread_streams);
+        let found = streams.collect::<BTreeSet<_>>().len() as u64;
+        if found < self.stream_total {
+            return Some(format!("hold {found} of {} streams: a page of their list is missing", self.stream_total));
+        }
+        self.consumer_totals.iter().find_map(|(stream, total)| {
+            let of = |(s, name): &&(String, String)| (s == stream).then(|| name.clone());
+            let names = self.consumers.keys().chain(&self.unread_consumers);
+            let found = names.filter_map(|key| of(&key)).collect::<BTreeSet<_>>().len() as u64;
+            let text = format!("hold {found} of {total} consumers of {stream}: a page of their list is missing");
+            (found < *total).then_some(text)
+        })
     }
 
     /// Whether every stream that was named was read.

@@ -11,11 +11,14 @@ impl Observed {
     /// # Errors
     /// What cannot be read, in words.
     pub fn read(&mut self, text: &str) -> Result<(), String> {
-        for (index, value) in Deserializer::from_str(text).into_iter::<Value>().enumerate() {
+        let mut answers = 0;
+        for value in Deserializer::from_str(text).into_iter::<Value>() {
             let value = value.map_err(|error| format!("is no JSON: {error}"))?;
-            self.take(value).map_err(|problem| format!("answer {}: {problem}", index + 1))?;
+            answers += 1;
+            self.take(value).map_err(|problem| format!("answer {answers}: {problem}"))?;
         }
-        Ok(())
+        // a request that timed out leaves an empty file: that is not an empty cluster
+        if answers == 0 { Err("holds no answer".to_owned()) } else { Ok(()) }
     }
 
     /// Adds one page of `CONSUMER.LIST` of `stream`.
@@ -31,6 +34,7 @@ impl Observed {
 
     fn take(&mut self, value: Value) -> Result<(), String> {
         let mut map = match value {
+            Value::Array(values) if values.is_empty() => return Err("is an empty list".to_owned()),
             Value::Array(values) => return values.into_iter().try_for_each(|value| self.take(value)),
             Value::Object(map) => map,
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
@@ -58,6 +62,7 @@ impl Observed {
     }
 
     fn take_streams(&mut self, page: &mut Map<String, Value>) -> Result<(), String> {
+        self.stream_total = self.stream_total.max(page.get("total").and_then(Value::as_u64).unwrap_or(0));
         for stream in list(page, "streams") {
             if let Value::String(name) = stream {
                 self.listed_streams.insert(name);
@@ -74,6 +79,10 @@ impl Observed {
         let (consumers, missing) = (list(page, "consumers"), list(page, "missing"));
         let first = consumers.first().and_then(|consumer| consumer.get("stream_name")).and_then(Value::as_str);
         let stream = stream.or(first).map(str::to_owned);
+        if let (Some(stream), Some(total)) = (&stream, page.get("total").and_then(Value::as_u64)) {
+            let most = self.consumer_totals.entry(stream.clone()).or_default();
+            *most = total.max(*most);
+        }
         for consumer in consumers {
             self.take(consumer)?;
         }
@@ -149,6 +158,19 @@ mod tests {
     fn read(text: &str) -> Result<Observed, String> {
         let mut observed = Observed::default();
         observed.read(text).map(|()| observed)
+    }
+
+    #[test]
+    fn a_list_that_is_not_whole_and_an_empty_answer_are_told() {
+        let streams = r#"{"total":3,"limit":256,"offset":0,"streams":["A","B"],"missing":["C"]}"#;
+        assert_eq!(read(streams).unwrap().missing_pages(), None, "what gave no answer is not a missing page");
+        let cut = read(r#"{"total":7,"streams":["A","B"]}"#).unwrap().missing_pages().unwrap();
+        assert!(cut.starts_with("hold 2 of 7 streams"), "{cut}");
+        let page = r#"{"total":2,"consumers":[{"stream_name":"A","name":"d","config":{},"created":"t"}]}"#;
+        let cut = read(page).unwrap().missing_pages().unwrap();
+        assert!(cut.starts_with("hold 1 of 2 consumers of A"), "{cut}");
+        assert_eq!(read(" \n"), Err("holds no answer".to_owned()));
+        assert!(read("[]").unwrap_err().contains("empty list"));
     }
 
     #[test]
