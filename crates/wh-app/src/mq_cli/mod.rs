@@ -4,6 +4,7 @@
 
 mod args;
 mod files;
+mod output;
 
 #[cfg(test)]
 mod tests;
@@ -11,6 +12,7 @@ mod tests;
 use crate::Exit;
 pub(crate) use args::MqCommand;
 use args::{Common, Report, RightsFormatArg};
+use output::Output;
 use std::{fmt, io::Write};
 use wh_topology::{File, Plan, Problems, Rights, Role, Severity, Spec, Topology, render::NatsCli, renderer, verify};
 
@@ -30,12 +32,15 @@ impl From<Problems> for Failed {
 
 /// Runs a command: 0 as asked, 1 it failed or found something required, 2 a command line that cannot be.
 pub(crate) fn run(command: MqCommand, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
+    let mut output = Output::new(out);
     let ended = match command {
-        MqCommand::Manifests(args) => manifests(&args, out),
-        MqCommand::Permissions(args) => permissions(args, out),
-        MqCommand::Verify(args) => verified(args, out),
-        MqCommand::Plan(args) => planned(args, out),
+        MqCommand::Manifests(args) => manifests(&args, &mut output),
+        MqCommand::Permissions(args) => permissions(args, &mut output),
+        MqCommand::Verify(args) => verified(args, &mut output),
+        MqCommand::Plan(args) => planned(args, &mut output),
     };
+    let ended =
+        output.end().map_err(|error| Failed::Work(format!("what is printed cannot be written: {error}"))).and(ended);
     match ended {
         Ok(exit) => exit,
         Err(Failed::Usage(text)) => {
@@ -49,7 +54,7 @@ pub(crate) fn run(command: MqCommand, out: &mut dyn Write, err: &mut dyn Write) 
     }
 }
 
-/// A closed pipe is nobody's fault.
+/// What cannot be written is noticed by [`Output`].
 fn say(to: &mut dyn Write, what: &dyn fmt::Display) {
     drop(writeln!(to, "{what}"));
 }
