@@ -15,6 +15,17 @@ pub enum Retention {
     WorkQueue,
 }
 
+impl Retention {
+    /// Its name on the wire, and in every format that is printed.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Limits => "limits",
+            Self::WorkQueue => "workqueue",
+        }
+    }
+}
+
 /// What a full stream does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -23,6 +34,17 @@ pub enum Discard {
     Old,
     /// It refuses the new.
     New,
+}
+
+impl Discard {
+    /// Its name on the wire, and in every format that is printed.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Old => "old",
+            Self::New => "new",
+        }
+    }
 }
 
 /// Where a stream's messages are published again.
@@ -156,4 +178,19 @@ fn nanos<S: Serializer>(span: &Duration, to: S) -> Result<S::Ok, S::Error> {
 
 fn some_nanos<S: Serializer>(span: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
     nanos(&span.unwrap_or_default(), to)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_what_json_says() {
+        for retention in [Retention::Limits, Retention::WorkQueue] {
+            assert_eq!(serde_json::to_value(retention).unwrap(), retention.name());
+        }
+        for discard in [Discard::Old, Discard::New] {
+            assert_eq!(serde_json::to_value(discard).unwrap(), discard.name());
+        }
+    }
 }

@@ -27,6 +27,13 @@ pub const COORD_LEASE: Duration = Duration::from_secs(15);
 /// How long the history keeps what it heard.
 pub const HISTORY_MAX_AGE: Duration = Duration::from_mins(15);
 
+/// How long connecting to one server may take.
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a start waits for a topology without required findings.
+pub const TOPOLOGY_WAIT: Duration = Duration::from_mins(1);
+/// How often a running process checks the topology again, give or take a fifth.
+pub const TOPOLOGY_RECHECK: Duration = Duration::from_mins(5);
+
 /// Most ingest streams.
 pub const MAX_PARTITIONS: u32 = 1_024;
 /// Most durables on an ingest stream.
@@ -39,6 +46,14 @@ pub const MAX_REPLICAS: u32 = 5;
 pub const MAX_NAME: usize = 64;
 /// Shortest and longest member lease.
 pub const COORD_LEASE_BOUNDS: (Duration, Duration) = (Duration::from_secs(3), Duration::from_mins(1));
+/// Shortest and longest attempt of a publish.
+pub const PUBLISH_TIMEOUT_BOUNDS: (Duration, Duration) = (Duration::from_millis(1), Duration::from_mins(5));
+/// Shortest and longest time to connect to one server.
+pub const CONNECT_TIMEOUT_BOUNDS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_mins(1));
+/// Shortest and longest wait of a start for its topology.
+pub const TOPOLOGY_WAIT_BOUNDS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_hours(1));
+/// Shortest and longest time between two checks of the topology.
+pub const TOPOLOGY_RECHECK_BOUNDS: (Duration, Duration) = (Duration::from_secs(10), Duration::from_hours(24));
 /// Longest span that is taken from an operator.
 pub const MAX_SPAN: Duration = Duration::from_hours(24 * 366);
 

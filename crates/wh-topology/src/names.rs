@@ -16,6 +16,8 @@ pub struct Names {
     pub dead_letters: String,
     /// The bucket of leases.
     pub bucket: String,
+    /// What a client's inboxes begin with.
+    pub inbox: String,
 }
 
 impl Names {
@@ -122,8 +124,8 @@ impl Names {
 
     /// What a client's inboxes begin with.
     #[must_use]
-    pub fn inbox(&self) -> String {
-        format!("_INBOX_{}", self.prefix)
+    pub fn inbox(&self) -> &str {
+        &self.inbox
     }
 
     /// Where a table's blocks are published.
@@ -160,6 +162,11 @@ pub(crate) fn is_prefix(text: &str) -> bool {
 pub(crate) fn is_name(text: &str) -> bool {
     (1..=crate::defaults::MAX_NAME).contains(&text.len())
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
+}
+
+/// Names with dots between, bounded.
+pub(crate) fn is_inbox(text: &str) -> bool {
+    text.len() <= crate::defaults::MAX_NAME && text.split('.').all(is_name)
 }
 
 #[cfg(test)]

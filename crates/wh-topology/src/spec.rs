@@ -2,7 +2,7 @@
 
 use crate::{
     defaults,
-    names::{Names, is_name, is_prefix},
+    names::{Names, is_inbox, is_name, is_prefix},
     problem::{Problem, Problems},
     size::show_size,
     span::show_span,
@@ -30,6 +30,8 @@ pub struct Choices {
     pub coord_bucket: Option<String>,
     /// The JetStream domain, where clients address one.
     pub js_domain: Option<String>,
+    /// What clients' inboxes begin with; else `_INBOX_<prefix>`.
+    pub inbox_prefix: Option<String>,
     /// How long one attempt of a publish may take.
     pub publish_timeout: Duration,
     /// How long a claim on a dedupe key is held; zero where nothing is deduplicated.
@@ -60,6 +62,7 @@ impl Default for Choices {
             dlq_stream: None,
             coord_bucket: None,
             js_domain: None,
+            inbox_prefix: None,
             publish_timeout: defaults::PUBLISH_TIMEOUT,
             dedupe_lease: defaults::DEDUPE_LEASE,
             dedupe_retention: None,
@@ -86,15 +89,7 @@ impl Spec {
     /// # Errors
     /// [`Problems`]: every choice that cannot be taken.
     pub fn new(choices: Choices) -> Result<Self, Problems> {
-        let upper = choices.prefix.to_ascii_uppercase();
-        let or = |given: &Option<String>, derived: String| given.clone().unwrap_or(derived);
-        let names = Names {
-            prefix: choices.prefix.clone(),
-            ingest_consumer: choices.ingest_consumer.clone(),
-            history: or(&choices.history_stream, format!("{upper}_HISTORY")),
-            dead_letters: or(&choices.dlq_stream, format!("{upper}_DLQ")),
-            bucket: or(&choices.coord_bucket, format!("{}_coord", choices.prefix)),
-        };
+        let names = derive(&choices);
         let mut problems = Vec::new();
         check_names(&choices, &names, &mut problems);
         check_counts(&choices, &mut problems);
@@ -156,6 +151,7 @@ impl Spec {
         more(own.dlq_stream.is_some(), "dlq-stream", &|| text(&own.dlq_stream));
         more(own.coord_bucket.is_some(), "coord-bucket", &|| text(&own.coord_bucket));
         more(own.js_domain.is_some(), "js-domain", &|| text(&own.js_domain));
+        more(own.inbox_prefix.is_some(), "inbox-prefix", &|| text(&own.inbox_prefix));
         more(own.publish_timeout != plain.publish_timeout, "publish-timeout", &|| show_span(own.publish_timeout));
         more(own.dedupe_lease != plain.dedupe_lease, "dedupe-lease", &|| show_span(own.dedupe_lease));
         more(own.history_max_age != plain.history_max_age, "history-max-age", &|| show_span(own.history_max_age));
@@ -163,6 +159,27 @@ impl Spec {
             show_size(own.partition_max_bytes.unwrap_or_default())
         });
         format!("wavehouse mq {command} {}", flags.join(" "))
+    }
+}
+
+impl Default for Spec {
+    /// What follows from choosing nothing.
+    fn default() -> Self {
+        let choices = Choices::default();
+        Self { names: derive(&choices), choices }
+    }
+}
+
+fn derive(choices: &Choices) -> Names {
+    let upper = choices.prefix.to_ascii_uppercase();
+    let or = |given: &Option<String>, derived: String| given.clone().unwrap_or(derived);
+    Names {
+        prefix: choices.prefix.clone(),
+        ingest_consumer: choices.ingest_consumer.clone(),
+        history: or(&choices.history_stream, format!("{upper}_HISTORY")),
+        dead_letters: or(&choices.dlq_stream, format!("{upper}_DLQ")),
+        bucket: or(&choices.coord_bucket, format!("{}_coord", choices.prefix)),
+        inbox: or(&choices.inbox_prefix, format!("_INBOX_{}", choices.prefix)),
     }
 }
 
@@ -181,6 +198,10 @@ fn check_names(choices: &Choices, names: &Names, problems: &mut Vec<Problem>) {
         if !is_name(name) {
             problems.push(Problem::new(field, format!("{name:?} must be 1 to 64 of A-Z, a-z, 0-9, _ and -")));
         }
+    }
+    if let Some(inbox) = choices.inbox_prefix.as_ref().filter(|inbox| !is_inbox(inbox)) {
+        let needed = "must be 1 to 64 of A-Z, a-z, 0-9, _ and -, with dots between its parts";
+        problems.push(Problem::new("inbox-prefix", format!("{inbox:?} {needed}")));
     }
     let own = format!("{}_INGEST_", choices.prefix.to_ascii_uppercase());
     let partition = |name: &str| name.strip_prefix(&own).is_some_and(|rest| rest.parse::<u32>().is_ok());
@@ -224,7 +245,8 @@ fn check_spans(choices: &Choices, problems: &mut Vec<Problem>) {
         }
     };
     let (least, most) = defaults::COORD_LEASE_BOUNDS;
-    within("publish-timeout", choices.publish_timeout, Duration::from_millis(1), Duration::from_mins(5));
+    let (shortest, longest) = defaults::PUBLISH_TIMEOUT_BOUNDS;
+    within("publish-timeout", choices.publish_timeout, shortest, longest);
     within("coord-lease", choices.coord_lease, least, most);
     within("history-max-age", choices.history_max_age, Duration::from_secs(1), defaults::MAX_SPAN);
     if !choices.dedupe_lease.is_zero() {

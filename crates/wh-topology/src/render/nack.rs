@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     Topology,
-    config::{Bucket, ConsumerConfig, Discard, Retention, StreamConfig},
+    config::{Bucket, ConsumerConfig, StreamConfig},
     span::show_span,
 };
 
@@ -95,19 +95,11 @@ fn stream(config: &StreamConfig, keep: bool) -> Yaml {
         republish,
         metadata,
     } = config;
-    let retention = match retention {
-        Retention::Limits => "limits",
-        Retention::WorkQueue => "workqueue",
-    };
-    let discard = match discard {
-        Discard::Old => "old",
-        Discard::New => "new",
-    };
     let mut spec = vec![
         ("name", Yaml::text(name)),
         ("subjects", Yaml::texts(subjects)),
-        ("retention", Yaml::text(retention)),
-        ("discard", Yaml::text(discard)),
+        ("retention", Yaml::text(retention.name())),
+        ("discard", Yaml::text(discard.name())),
         ("discardPerSubject", Yaml::Flag(*discard_new_per_subject)),
         ("maxBytes", Yaml::Number(*max_bytes)),
         ("maxMsgsPerSubject", Yaml::Number(*max_msgs_per_subject)),

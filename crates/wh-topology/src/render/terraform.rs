@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     Topology,
-    config::{Bucket, ConsumerConfig, Discard, Retention, StreamConfig},
+    config::{Bucket, ConsumerConfig, StreamConfig},
     span::show_span,
 };
 use std::time::Duration;
@@ -88,19 +88,11 @@ fn stream(local: &str, config: &StreamConfig, keep: bool) -> Result<String, Unsa
         republish,
         metadata,
     } = config;
-    let retention = match retention {
-        Retention::Limits => "limits",
-        Retention::WorkQueue => "workqueue",
-    };
-    let discard = match discard {
-        Discard::Old => "old",
-        Discard::New => "new",
-    };
     let mut attributes = vec![
         ("name", Value::text(name)),
         ("subjects", Value::texts(subjects)),
-        ("retention", Value::text(retention)),
-        ("discard", Value::text(discard)),
+        ("retention", Value::text(retention.name())),
+        ("discard", Value::text(discard.name())),
         ("discard_new_per_subject", Value::flag(*discard_new_per_subject)),
         ("max_bytes", Value::number(*max_bytes)),
         ("max_msgs_per_subject", Value::number(*max_msgs_per_subject)),

@@ -119,6 +119,7 @@ pub(crate) fn command_line(spec: &Spec, role: Role) -> String {
         ("dlq-stream", own.dlq_stream.as_ref()),
         ("coord-bucket", own.coord_bucket.as_ref()),
         ("js-domain", own.js_domain.as_ref()),
+        ("inbox-prefix", own.inbox_prefix.as_ref()),
     ];
     for (flag, value) in given.into_iter().filter_map(|(flag, value)| Some((flag, value?))) {
         line += &format!(" --{flag}={value}");

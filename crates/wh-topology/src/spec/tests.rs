@@ -11,6 +11,7 @@ fn problems(change: impl FnOnce(&mut Choices)) -> Vec<&'static str> {
 #[test]
 fn the_defaults_are_taken() {
     assert_eq!(problems(|_| ()), Vec::<&str>::new());
+    assert_eq!(Spec::new(Choices::default()).unwrap(), Spec::default());
 }
 
 #[test]
@@ -30,6 +31,16 @@ fn every_name_outside_its_grammar_is_refused_by_its_field() {
         assert_eq!(problems(|c| c.coord_bucket = Some(bad.into())), ["coord-bucket"], "{bad:?}");
         assert_eq!(problems(|c| c.js_domain = Some(bad.into())), ["js-domain"], "{bad:?}");
     }
+}
+
+#[test]
+fn an_inbox_prefix_is_names_with_dots_between() {
+    for bad in ["", ".", "a.", ".a", "a..b", "a.*", ">", "$JS", "a b", &"x".repeat(65)] {
+        assert_eq!(problems(|c| c.inbox_prefix = Some(bad.into())), ["inbox-prefix"], "{bad:?}");
+    }
+    let spec = Spec::new(Choices { inbox_prefix: Some("_INBOX.team-a".into()), ..Choices::default() }).unwrap();
+    assert_eq!(spec.names().inbox(), "_INBOX.team-a");
+    assert!(spec.command_line("manifests").contains("--inbox-prefix=_INBOX.team-a"));
 }
 
 #[test]
