@@ -15,7 +15,7 @@ use crate::{
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 use tokio::task::JoinHandle;
 use tracing::{error, info};
-use wh_config::Config;
+use wh_config::{Config, QueueBackend};
 use wh_types::{Clock, Entropy, OsEntropy, Stop, SystemClock, Tasks};
 
 /// An application: every role of one configuration, in this process.
@@ -35,6 +35,9 @@ impl App {
     /// # Cancel safety
     /// Detached: the port may stay open. Await it.
     pub async fn start(config: Config, about: About) -> Result<Running, StartError> {
+        if config.mq.backend == QueueBackend::Nats {
+            return Err(StartError::Unbuilt("mq.backend: nats"));
+        }
         let (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>) = (Arc::new(SystemClock), Arc::new(OsEntropy));
         let opening = Opening::new(&config, clock.clone(), entropy.clone());
         start(config, about, opening, clock, entropy).await

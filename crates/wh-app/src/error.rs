@@ -21,6 +21,9 @@ pub enum StartError {
         /// Why.
         source: wh_mq::Error,
     },
+    /// A backend that is configured and not in this build.
+    #[error("{0}: this build has no such backend")]
+    Unbuilt(&'static str),
     /// A ClickHouse that cannot be meant. One that does not answer is no error.
     #[error("tenant_defaults.clickhouse cannot be used")]
     ClickHouse(#[source] wh_clickhouse::Error),
@@ -36,7 +39,7 @@ impl StartError {
         match self {
             Self::DataDir(error) => error.no_space(),
             Self::Queue { source, .. } => matches!(source.kind(), wh_mq::Kind::NoSpace),
-            Self::Listen(_) | Self::ClickHouse(_) | Self::Secret(_) => false,
+            Self::Listen(_) | Self::Unbuilt(_) | Self::ClickHouse(_) | Self::Secret(_) => false,
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::{StartError, data_dir};
 use std::{path::PathBuf, sync::Arc};
 use tracing::{error, info};
-use wh_config::{Config, QueueBackend};
+use wh_config::Config;
 use wh_mq::{Allowance, Broker, embedded};
 use wh_types::{Clock, Entropy};
 
@@ -24,7 +24,6 @@ pub(crate) struct Opening {
 
 impl Opening {
     pub(crate) fn new(config: &Config, clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Self {
-        let QueueBackend::Embedded = config.mq.backend;
         let queue = &config.mq.embedded;
         let bytes = config.tenant_defaults.queue_max_bytes;
         let options = embedded::Options {

@@ -17,6 +17,12 @@ pub struct Config {
     pub server: Server,
     /// The queue.
     pub mq: Mq,
+    /// Who does what, where there are several processes.
+    pub coord: Coord,
+    /// Where answers of queries are kept.
+    pub cache: CacheBackend,
+    /// Where ids of events are kept.
+    pub dedupe: DedupeBackend,
     /// From HTTP into the queue and from the queue into ClickHouse.
     pub ingest: Ingest,
     /// Who may do what.
@@ -36,6 +42,8 @@ pub struct Roles {
     pub api: bool,
     /// Moves rows from the queue into ClickHouse.
     pub ingest: bool,
+    /// Clears what a queue leaves to be cleared.
+    pub sweeper: bool,
 }
 
 /// Listening, and its bounds.
@@ -64,6 +72,8 @@ pub struct Mq {
     pub backend: QueueBackend,
     /// The embedded one's settings.
     pub embedded: EmbeddedQueue,
+    /// Those of the one on NATS: checked whatever the backend, complete only with it.
+    pub nats: NatsQueue,
 }
 
 /// The queue's backends.
@@ -71,6 +81,8 @@ pub struct Mq {
 pub enum QueueBackend {
     /// In the data folder.
     Embedded,
+    /// On a JetStream cluster.
+    Nats,
 }
 
 /// The embedded queue's settings.
@@ -84,6 +96,98 @@ pub struct EmbeddedQueue {
     pub history: Duration,
     /// Bytes of blocks kept in memory.
     pub cache_bytes: usize,
+}
+
+/// The settings of the queue on NATS.
+#[derive(Clone, Debug)]
+pub struct NatsQueue {
+    /// `nats://` or `tls://` and host, perhaps with a port; at least one with this backend.
+    pub urls: Vec<String>,
+    /// The connections' name, where it was given.
+    pub name: Option<String>,
+    /// Who we are there.
+    pub credentials: NatsCredentials,
+    /// How connections are kept secret.
+    pub tls: NatsTls,
+    /// What the operator created: names, counts, domain, replicas, publish timeout, and the leases' bucket and length.
+    pub topology: wh_topology::Spec,
+    /// How long connecting to one server may take.
+    pub connect_timeout: Duration,
+    /// How long a start waits for a topology without required findings.
+    pub topology_wait: Duration,
+    /// How often the topology is checked again, before chance is added.
+    pub topology_recheck: Duration,
+}
+
+/// Who we are to NATS. Files are read by whoever connects, again when they change (decision D18).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NatsCredentials {
+    /// Nobody, or who our certificate says.
+    None,
+    /// A `.creds` file.
+    Creds(PathBuf),
+    /// A file with an `NKey` seed.
+    NkeySeed(PathBuf),
+    /// A user, and a file with the password.
+    Password {
+        /// The user.
+        user: String,
+        /// The password's file.
+        file: PathBuf,
+    },
+    /// A file with a token.
+    Token(PathBuf),
+}
+
+/// How connections to NATS are kept secret. Also `tls://` in a URL asks for TLS.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NatsTls {
+    /// Certificates that servers are checked against, besides the system's.
+    pub ca_file: Option<PathBuf>,
+    /// Our own certificate and its key.
+    pub identity: Option<(PathBuf, PathBuf)>,
+    /// Whether TLS begins before the server speaks.
+    pub handshake_first: bool,
+}
+
+impl NatsTls {
+    /// Whether any of this asks for TLS.
+    #[must_use]
+    pub fn required(&self) -> bool {
+        self.ca_file.is_some() || self.identity.is_some() || self.handshake_first
+    }
+}
+
+/// Who does what, where there are several processes.
+#[derive(Clone, Copy, Debug)]
+pub struct Coord {
+    /// Which backend. The bucket of `nats` is in [`NatsQueue::topology`].
+    pub backend: CoordBackend,
+    /// How long a silent process keeps what it owns.
+    pub lease: Duration,
+}
+
+/// Where processes agree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CoordBackend {
+    /// In this process, which is the only one.
+    Local,
+    /// In a bucket on the queue's servers.
+    Nats,
+}
+
+/// Where answers of queries are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheBackend {
+    /// Nowhere.
+    None,
+}
+
+/// Where ids of events are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DedupeBackend {
+    /// Nowhere.
+    None,
 }
 
 /// How strictly rows are judged.

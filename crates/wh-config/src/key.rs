@@ -39,6 +39,8 @@ pub(crate) enum Kind {
     Choice(&'static [&'static str]),
     /// A list of these words, each once, at least one.
     Choices(&'static [&'static str]),
+    /// A list of texts, none of them empty; the empty text means none.
+    Texts,
     /// Names and texts. The texts are never shown: such headers carry tokens.
     Pairs,
 }
@@ -48,8 +50,24 @@ pub(crate) enum Kind {
 pub(crate) enum Default {
     /// This value, written as in an environment variable.
     Is(&'static str),
+    /// This number, which another crate owns.
+    Number(u64),
+    /// This duration, which another crate owns.
+    Span(Duration),
     /// Worked out from others or from the machine, in these words.
     From(&'static str),
+}
+
+impl Default {
+    /// The value itself, where it is not worked out.
+    pub(crate) fn text(self) -> Option<String> {
+        match self {
+            Self::Is(text) => Some(text.to_owned()),
+            Self::Number(number) => Some(number.to_string()),
+            Self::Span(span) => Some(show_duration(span)),
+            Self::From(_) => None,
+        }
+    }
 }
 
 /// The longest text a key takes, in bytes.
@@ -89,6 +107,7 @@ impl Kind {
             Self::Secret => "secret text, may be empty".to_owned(),
             Self::Choice(words) => format!("one of {}", quoted(words)),
             Self::Choices(words) => format!("list of {}", quoted(words)),
+            Self::Texts => "list of texts, may be empty".to_owned(),
             Self::Pairs => "names with texts (as a variable: a JSON object)".to_owned(),
         }
     }

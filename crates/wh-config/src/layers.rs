@@ -4,7 +4,7 @@ use crate::{
     environment::{Environment, service_link},
     file,
     finding::Finding,
-    key::{Default, Key},
+    key::Key,
     table::KEYS,
     value::{Parsed, parse},
 };
@@ -66,7 +66,7 @@ pub(crate) fn merge(file: Option<(&str, &str)>, environment: &Environment) -> (V
         match given(key, &merged, file_name) {
             Ok(Some(value)) => drop(values.insert(key.path, value)),
             Ok(None) => {
-                if let Default::Is(text) = key.default
+                if let Some(text) = key.default.text()
                     && let Ok(value) = parse(key.kind, &Value::from(text))
                 {
                     values.insert(key.path, (value, Origin::Default));

@@ -4,6 +4,7 @@
 //! the workspace reads environment variables. The keys stand in one table, from which [`reference()`] is written.
 
 mod amount;
+mod boot;
 mod config;
 mod environment;
 mod file;
@@ -11,6 +12,7 @@ mod finding;
 mod key;
 mod layers;
 mod loaded;
+mod nats;
 mod nearest;
 mod reference;
 mod resolve;
@@ -22,8 +24,8 @@ mod value;
 mod tests;
 
 pub use config::{
-    Auth, ClickHouse, Config, EmbeddedQueue, Ingest, Log, LogFormat, LogLevel, Mode, Mq, Prometheus, QueueBackend,
-    Roles, Server, TenantDefaults,
+    Auth, CacheBackend, ClickHouse, Config, Coord, CoordBackend, DedupeBackend, EmbeddedQueue, Ingest, Log, LogFormat,
+    LogLevel, Mode, Mq, NatsCredentials, NatsQueue, NatsTls, Prometheus, QueueBackend, Roles, Server, TenantDefaults,
 };
 pub use environment::Environment;
 pub use finding::{Finding, Findings, Level};

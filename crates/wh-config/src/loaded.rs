@@ -1,11 +1,12 @@
 //! Loading: which file, all layers, all findings; and the effective configuration for people.
 
 use crate::{
-    Config, Environment, Finding, Findings, Level, Origin,
+    Config, Environment, Finding, Findings, Level, Origin, QueueBackend,
     environment::CONFIG,
     file,
     key::Default,
     layers::{Values, merge},
+    nats,
     resolve::{Take, config},
     table::KEYS,
 };
@@ -63,6 +64,9 @@ pub fn load(file: Option<&Path>, environment: &Environment) -> Result<Loaded, Fi
     let config = config(&mut take);
     findings.extend(take.findings);
     findings.extend(unreadable_secrets(&config));
+    if config.mq.backend == QueueBackend::Nats {
+        findings.extend(nats::unreadable(&config.mq.nats));
+    }
     findings.sort_by_key(|finding| finding.level);
     if findings.iter().any(|finding| finding.level == Level::Error) {
         return Err(Findings(findings));
@@ -89,6 +93,10 @@ fn effective(values: &Values, config: &Config) -> Vec<Effective> {
     let derived = |path: &str, words: &str| match path {
         "tenant_defaults.clickhouse.url" => format!("{:?}", config.tenant_defaults.clickhouse.url),
         "ingest.held_rows" => config.ingest.held_rows.to_string(),
+        "mq.nats.history_stream" => format!("{:?}", config.mq.nats.topology.names().history),
+        "mq.nats.dlq_stream" => format!("{:?}", config.mq.nats.topology.names().dead_letters),
+        "mq.nats.inbox_prefix" => format!("{:?}", config.mq.nats.topology.names().inbox),
+        "coord.nats.bucket" => format!("{:?}", config.mq.nats.topology.names().bucket),
         _ => format!("({words})"),
     };
     let show = |key: &crate::key::Key| match (values.get(key.path), key.default) {
@@ -96,8 +104,12 @@ fn effective(values: &Values, config: &Config) -> Vec<Effective> {
             let value = if key.hidden() && !value.is_empty() { "***".to_owned() } else { value.show(key.kind) };
             Effective { path: key.path, value, origin: origin.clone() }
         }
-        (None, Default::From(words) | Default::Is(words)) => {
-            Effective { path: key.path, value: derived(key.path, words), origin: Origin::Default }
+        (None, default) => {
+            let words = match default {
+                Default::From(words) => words.to_owned(),
+                plain @ (Default::Is(_) | Default::Number(_) | Default::Span(_)) => plain.text().unwrap_or_default(),
+            };
+            Effective { path: key.path, value: derived(key.path, &words), origin: Origin::Default }
         }
     };
     KEYS.iter().map(show).collect()

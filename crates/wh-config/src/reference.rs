@@ -28,8 +28,10 @@ pub fn reference() -> String {
 fn row(key: &Key) -> String {
     let default = match key.default {
         Default::Is("") => "empty".to_owned(),
-        Default::Is(value) => format!("`{value}`"),
         Default::From(words) => words.to_owned(),
+        plain @ (Default::Is(_) | Default::Number(_) | Default::Span(_)) => {
+            format!("`{}`", plain.text().unwrap_or_default())
+        }
     };
     let (path, variable, takes, meaning) = (key.path, key.variable(), key.kind.describe(), key.meaning);
     format!("| `{path}` | `{variable}` | {takes} | {default} | {meaning} |\n")

@@ -1,10 +1,12 @@
 //! From single values to a [`Config`]: every type, and the rules that bind several keys. Pure.
 
 use crate::{
-    Auth, ClickHouse, Config, EmbeddedQueue, Ingest, Log, LogFormat, LogLevel, Mode, Mq, Prometheus, QueueBackend,
-    Roles, SecretSource, Server, TenantDefaults,
+    Auth, CacheBackend, ClickHouse, Config, Coord, CoordBackend, DedupeBackend, EmbeddedQueue, Ingest, Log, LogFormat,
+    LogLevel, Mode, Mq, Prometheus, QueueBackend, Roles, SecretSource, Server, TenantDefaults, boot,
     finding::Finding,
     layers::{Origin, Values},
+    nats,
+    table::find,
     value::Parsed,
 };
 use std::{
@@ -16,6 +18,9 @@ use wh_types::{Encoding, Secret};
 
 /// Bytes of one GB, as `mq.max_bytes_gb` counts.
 const GB: u64 = 1_000_000_000;
+
+/// The largest `ingest.held_rows`, given or worked out.
+const MAX_HELD_ROWS: usize = 100_000_000;
 
 /// Takes values by their path. A path of the wrong kind, or one the table does not have, is a fault of ours and becomes
 /// a finding, which the tests of this crate would show.
@@ -32,7 +37,7 @@ impl<'a> Take<'a> {
         Self { values, asked: BTreeSet::new(), findings: Vec::new() }
     }
 
-    fn problem(&mut self, path: &str, problem: impl Into<String>) {
+    pub(crate) fn problem(&mut self, path: &str, problem: impl Into<String>) {
         self.findings.push(Finding::error(path, problem));
     }
 
@@ -42,12 +47,23 @@ impl<'a> Take<'a> {
     }
 
     /// Whether somebody gave it, were it the default once more.
-    fn given(&self, path: &str) -> bool {
+    pub(crate) fn given(&self, path: &str) -> bool {
         self.values.get(path).is_some_and(|(_, origin)| *origin != Origin::Default)
     }
 
+    /// Whether a key that always has a value has none: what was given failed its own check, and has its finding.
+    pub(crate) fn failed(&self, path: &str) -> bool {
+        let fixed = find(path).is_some_and(|key| key.default.text().is_some());
+        fixed && !self.values.contains_key(path)
+    }
+
+    /// Every path that somebody gave.
+    fn given_paths(&self) -> BTreeSet<&'static str> {
+        self.values.keys().copied().filter(|path| self.given(path)).collect()
+    }
+
     /// A value that failed its own check has its finding already; here it stands for nothing.
-    fn flag(&mut self, path: &'static str) -> bool {
+    pub(crate) fn flag(&mut self, path: &'static str) -> bool {
         matches!(self.get(path), Some(Parsed::Bool(true)))
     }
 
@@ -62,22 +78,38 @@ impl<'a> Take<'a> {
         self.number(path).unwrap_or(1)
     }
 
+    pub(crate) fn u32(&mut self, path: &'static str) -> u32 {
+        u32::try_from(self.u64(path)).unwrap_or(u32::MAX)
+    }
+
     fn usize(&mut self, path: &'static str) -> usize {
         usize::try_from(self.u64(path)).unwrap_or(usize::MAX)
     }
 
-    fn span(&mut self, path: &'static str) -> Duration {
+    pub(crate) fn span(&mut self, path: &'static str) -> Duration {
         match self.get(path) {
             Some(Parsed::Span(span)) => *span,
             _ => Duration::ZERO,
         }
     }
 
-    fn text(&mut self, path: &'static str) -> &'a str {
+    pub(crate) fn text(&mut self, path: &'static str) -> &'a str {
         match self.get(path) {
             Some(Parsed::Text(text)) => text,
             _ => "",
         }
+    }
+
+    pub(crate) fn words(&mut self, path: &'static str) -> &'a [String] {
+        match self.get(path) {
+            Some(Parsed::Words(words)) => words,
+            _ => &[],
+        }
+    }
+
+    /// A text that may be empty, which means none.
+    pub(crate) fn optional(&mut self, path: &'static str) -> Option<&'a str> {
+        Some(self.text(path)).filter(|text| !text.is_empty())
     }
 
     fn secret(&mut self, path: &'static str, file: &'static str) -> SecretSource {
@@ -95,26 +127,42 @@ impl<'a> Take<'a> {
 
 /// Everything of a configuration. Only to be used when no finding is an error.
 pub(crate) fn config(take: &mut Take<'_>) -> Config {
-    let shards = u32::try_from(take.u64("mq.embedded.shards")).unwrap_or(u32::MAX);
+    let shards = take.u32("mq.embedded.shards");
     let auth = Auth {
         operator_key: take.secret("auth.operator_key", "auth.operator_key_file"),
         allow_open: take.flag("auth.allow_open"),
     };
-    Config {
+    let (backend, nats) = (backend(take), nats::queue(take));
+    let units = match backend {
+        QueueBackend::Embedded => shards,
+        QueueBackend::Nats => nats.topology.choices().partitions.saturating_mul(nats.topology.choices().shards),
+    };
+    let config = Config {
         data_dir: take.text("data_dir").into(),
         roles: roles(take),
         instance_id: Some(take.text("instance_id")).filter(|id| !id.is_empty()).map(str::to_owned),
         server: server(take, auth.allow_open),
         mq: Mq {
-            backend: backend(take),
+            backend,
             embedded: EmbeddedQueue {
                 shards,
                 ack_wait: take.span("mq.embedded.ack_wait"),
                 history: take.span("mq.embedded.history"),
                 cache_bytes: take.usize("mq.embedded.cache_bytes"),
             },
+            nats,
         },
-        ingest: ingest(take, shards),
+        coord: coord(take),
+        cache: {
+            // the only word its key takes, like the next
+            let _ = take.text("cache.backend");
+            CacheBackend::None
+        },
+        dedupe: {
+            let _ = take.text("dedupe.backend");
+            DedupeBackend::None
+        },
+        ingest: ingest(take, units),
         auth,
         prometheus: prometheus(take),
         log: Log { level: level(take.text("log.level")), format: format(take.text("log.format")) },
@@ -125,23 +173,30 @@ pub(crate) fn config(take: &mut Take<'_>) -> Config {
             stream_keepalive_interval: take.span("tenant_defaults.stream.keepalive_interval"),
             queue_max_bytes: take.u64("tenant_defaults.mq.max_bytes_gb").saturating_mul(GB),
         },
-    }
+    };
+    let shape = boot::Shape {
+        roles: config.roles,
+        mq: config.mq.backend,
+        coord: config.coord.backend,
+        given: take.given_paths(),
+    };
+    take.findings.extend(boot::judge(&shape));
+    config
 }
 
 fn backend(take: &mut Take<'_>) -> QueueBackend {
-    // the only word its key takes
-    let _ = take.text("mq.backend");
-    QueueBackend::Embedded
+    if take.text("mq.backend") == "nats" { QueueBackend::Nats } else { QueueBackend::Embedded }
+}
+
+fn coord(take: &mut Take<'_>) -> Coord {
+    let nats = take.text("coord.backend") == "nats";
+    Coord { backend: if nats { CoordBackend::Nats } else { CoordBackend::Local }, lease: take.span("coord.lease") }
 }
 
 fn roles(take: &mut Take<'_>) -> Roles {
-    let Some(Parsed::Words(words)) = take.get("roles") else { return Roles { api: true, ingest: true } };
-    let has = |role: &str| words.iter().any(|word| word == role);
-    let roles = Roles { api: has("api"), ingest: has("ingest") };
-    if !(roles.api && roles.ingest) {
-        take.problem("roles", "must be api and ingest together: the embedded queue serves one process");
-    }
-    roles
+    let words = take.words("roles");
+    let has = |role: &str| words.is_empty() || words.iter().any(|word| word == role);
+    Roles { api: has("api"), ingest: has("ingest"), sweeper: has("sweeper") }
 }
 
 fn server(take: &mut Take<'_>, allow_open: bool) -> Server {
@@ -177,7 +232,7 @@ fn server(take: &mut Take<'_>, allow_open: bool) -> Server {
     server
 }
 
-fn ingest(take: &mut Take<'_>, shards: u32) -> Ingest {
+fn ingest(take: &mut Take<'_>, units: u32) -> Ingest {
     let ingest = Ingest {
         mode: if take.text("ingest.mode") == "lenient" { Mode::Lenient } else { Mode::Strict },
         max_body_bytes: take.usize("ingest.max_body_bytes"),
@@ -190,7 +245,7 @@ fn ingest(take: &mut Take<'_>, shards: u32) -> Ingest {
         held_rows: match take.number("ingest.held_rows") {
             Some(rows) => usize::try_from(rows).unwrap_or(usize::MAX),
             // decision D1: never under two full batches for each unit
-            None => (20_000 * shards as usize).max(200_000),
+            None => (20_000 * units as usize).clamp(200_000, MAX_HELD_ROWS),
         },
         held_bytes: take.usize("ingest.held_bytes"),
         insert_timeout: take.span("ingest.insert_timeout"),

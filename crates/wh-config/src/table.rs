@@ -1,10 +1,11 @@
 //! Every key there is, in the order of the reference. The only place where names, bounds and defaults stand.
 
 use crate::key::{
-    Default::{From, Is},
+    Default::{From, Is, Number, Span},
     Key, Kind,
 };
 use std::time::Duration;
+use wh_topology::defaults as nats;
 
 const MILLI: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
@@ -20,15 +21,21 @@ const fn key(path: &'static str, kind: Kind, default: crate::key::Default, meani
     Key { path, kind, default, meaning }
 }
 
+const fn bounds((least, most): (Duration, Duration)) -> Kind {
+    Kind::Duration(least, most)
+}
+
 /// Every key.
 #[rustfmt::skip]
 pub(crate) const KEYS: &[Key] = &[
     key("data_dir", Kind::Text, Is("./data"),
         "The folder this process keeps its data in. Made when it is missing."),
-    key("roles", Kind::Choices(&["api", "ingest"]), Is("api,ingest"),
-        "What this process does. With the embedded queue it does both."),
+    key("roles", Kind::Choices(&["api", "ingest", "sweeper"]), Is("api,ingest,sweeper"),
+        "What this process does: `api` serves `/v1`, `ingest` writes to ClickHouse, `sweeper` clears what a queue leaves \
+         to be cleared (neither queue of this version does). With the embedded queue one process is both `api` and \
+         `ingest`."),
     key("instance_id", Kind::Text, From("host name and 8 random hex digits"),
-        "The name of this process in logs."),
+        "The name of this process in logs and leases."),
 
     key("server.host", Kind::Text, Is("127.0.0.1"),
         "The address to listen on. Anything but a loopback address needs `auth.allow_open`."),
@@ -49,8 +56,9 @@ pub(crate) const KEYS: &[Key] = &[
         "How long a stop waits for requests in flight, and then for rows already taken from the queue to be inserted. \
          `0` waits for neither; what is left is delivered again at the next start."),
 
-    key("mq.backend", Kind::Choice(&["embedded"]), Is("embedded"),
-        "Where rows are queued. `embedded`: in `data_dir`."),
+    key("mq.backend", Kind::Choice(&["embedded", "nats"]), Is("embedded"),
+        "Where rows are queued. `embedded`: in `data_dir`. `nats`: on a JetStream cluster that any number of processes \
+         share; `ingest` then needs `coord.backend: nats`."),
     key("mq.embedded.shards", Kind::Int(1, 256), Is("8"),
         "How many units of delivery there are. Tables of different units never wait for each other."),
     key("mq.embedded.ack_wait", Kind::Duration(SECOND, HOUR), Is("60s"),
@@ -59,6 +67,75 @@ pub(crate) const KEYS: &[Key] = &[
         "How long a block stays readable for streams after it was inserted. Its disk is held so long."),
     key("mq.embedded.cache_bytes", Kind::Size(MIB, 64 * GIB), Is("64MiB"),
         "Blocks kept in memory, so that their delivery reads nothing from the disk."),
+
+    key("mq.nats.urls", Kind::Texts, Is(""),
+        "The servers, like `nats://127.0.0.1:4222` or `tls://nats.example:4222`; one is enough, the others of its cluster \
+         are learnt. Needed with `mq.backend: nats`. No credentials in them."),
+    key("mq.nats.name", Kind::Optional, From("`wavehouse-` and the host name"),
+        "The name of this process's connections on the server."),
+    key("mq.nats.creds_file", Kind::Optional, Is(""),
+        "Credentials: a `.creds` file. At most one of this, `nkey_seed_file`, `user` with `password_file`, and \
+         `token_file`. Each file is read again when it changes."),
+    key("mq.nats.nkey_seed_file", Kind::Optional, Is(""),
+        "Credentials: a file that holds an NKey seed."),
+    key("mq.nats.user", Kind::Optional, Is(""),
+        "Credentials: the user, with `password_file`."),
+    key("mq.nats.password_file", Kind::Optional, Is(""),
+        "A file that holds the user's password."),
+    key("mq.nats.token_file", Kind::Optional, Is(""),
+        "Credentials: a file that holds a token."),
+    key("mq.nats.tls.ca_file", Kind::Optional, Is(""),
+        "Certificates (PEM) that the servers' are checked against, besides the system's. Makes TLS required."),
+    key("mq.nats.tls.cert_file", Kind::Optional, Is(""),
+        "Our own certificate (PEM), where servers ask for one; with `key_file`. Makes TLS required."),
+    key("mq.nats.tls.key_file", Kind::Optional, Is(""),
+        "The key of our own certificate (PEM)."),
+    key("mq.nats.tls.handshake_first", Kind::Bool, Is("false"),
+        "Begin with TLS, before the server says anything; for servers that are set up so. Makes TLS required."),
+    key("mq.nats.js_domain", Kind::Optional, Is(""),
+        "The JetStream domain, where clients address one."),
+    key("mq.nats.inbox_prefix", Kind::Optional, From("`_INBOX_` and the subject prefix"),
+        "What the subjects of answers begin with. The printed permissions allow the default; print them with \
+         `--inbox-prefix` for another."),
+    key("mq.nats.subject_prefix", Kind::Text, Is(nats::PREFIX),
+        "The first token of every subject: 1 to 64 of a-z, 0-9, _ and -. This key and the following say what the operator \
+         created; they stand in `wavehouse mq manifests` as flags of nearly the same names."),
+    key("mq.nats.partitions", Kind::Int(1, nats::MAX_PARTITIONS as u64), Number(nats::PARTITIONS as u64),
+        "Ingest streams. The same in every process."),
+    key("mq.nats.shards", Kind::Int(1, nats::MAX_SHARDS as u64), Number(nats::SHARDS as u64),
+        "Durables on each ingest stream. The same in every process."),
+    key("mq.nats.replicas", Kind::Int(1, nats::MAX_REPLICAS as u64), Number(nats::REPLICAS as u64),
+        "Copies of each stream, for the commands that findings offer. Nothing is made or changed by it."),
+    key("mq.nats.ingest_consumer", Kind::Text, Is(nats::INGEST_CONSUMER),
+        "What the durables' names begin with."),
+    key("mq.nats.history_stream", Kind::Optional, From("`<PREFIX>_HISTORY`"),
+        "The history's stream."),
+    key("mq.nats.dlq_stream", Kind::Optional, From("`<PREFIX>_DLQ`"),
+        "The dead letters' stream."),
+    key("mq.nats.dlq_delete", Kind::Bool, Is("true"),
+        "Whether dead letters are deleted one by one, which replaying and purging them needs. `false` where permissions \
+         were printed with `--no-dlq-delete`."),
+    key("mq.nats.connect_timeout", bounds(nats::CONNECT_TIMEOUT_BOUNDS), Span(nats::CONNECT_TIMEOUT),
+        "How long connecting to one server may take."),
+    key("mq.nats.publish_timeout", bounds(nats::PUBLISH_TIMEOUT_BOUNDS), Span(nats::PUBLISH_TIMEOUT),
+        "How long one attempt of a publish may take. There are three, and half a second. Print manifests with the same."),
+    key("mq.nats.topology_wait", bounds(nats::TOPOLOGY_WAIT_BOUNDS), Span(nats::TOPOLOGY_WAIT),
+        "How long a start waits for servers and for a topology that is right."),
+    key("mq.nats.topology_recheck", bounds(nats::TOPOLOGY_RECHECK_BOUNDS), Span(nats::TOPOLOGY_RECHECK),
+        "How often a running process checks the topology again, give or take a fifth."),
+
+    key("coord.backend", Kind::Choice(&["local", "nats"]), Is("local"),
+        "Where processes agree who does what. `local`: there is one process. `nats`: in a bucket on the servers of \
+         `mq.nats`."),
+    key("coord.lease", bounds(nats::COORD_LEASE_BOUNDS), Span(nats::COORD_LEASE),
+        "How long a process that fell silent keeps what it owns. It gives it up by itself after two thirds of that."),
+    key("coord.nats.bucket", Kind::Optional, From("`<prefix>_coord`"),
+        "The bucket of leases."),
+
+    key("cache.backend", Kind::Choice(&["none"]), Is("none"),
+        "Where answers of queries are kept. `none`: nowhere."),
+    key("dedupe.backend", Kind::Choice(&["none"]), Is("none"),
+        "Where ids of events are kept, to store each event once. `none`: nowhere."),
 
     key("ingest.mode", Kind::Choice(&["strict", "lenient"]), Is("strict"),
         "`strict` also refuses records that leave out a required column (neither NULL nor a default); `lenient` lets \
@@ -77,7 +154,7 @@ pub(crate) const KEYS: &[Key] = &[
         "A table's rows are inserted once they have so many bytes, decoded."),
     key("ingest.batch_wait", Kind::Duration(MILLI, MINUTE), Is("1s"),
         "A table's rows are inserted once the oldest has waited so long."),
-    key("ingest.held_rows", Kind::Int(1_000, 100_000_000), From("the larger of 200000 and 20000 × shards"),
+    key("ingest.held_rows", Kind::Int(1_000, 100_000_000), From("the larger of 200000 and 20000 × units of delivery"),
         "Most rows taken from the queue and not yet inserted, in this process."),
     key("ingest.held_bytes", Kind::Size(16 * MIB, TIB), Is("256MiB"),
         "Most bytes taken from the queue and not yet inserted, compressed, in this process."),
@@ -139,10 +216,14 @@ pub(crate) const KEYS: &[Key] = &[
 
 /// Keys of upstream's files that this version does not take, by the first part of their path, with what to say.
 pub(crate) const ELSEWHERE: &[(&str, &str)] = &[
-    ("cache", LATER),
-    ("dedupe", LATER),
-    ("coord", LATER),
-    ("mq.nats", LATER),
+    ("cache.l1_max_cost", LATER),
+    ("cache.redis", LATER),
+    ("dedupe.dynamodb", LATER),
+    ("dedupe.lease", LATER),
+    ("dedupe.reserve_concurrency", LATER),
+    ("mq.nats.tls.server_name", "the name in the URL is the one that is checked: remove it"),
+    ("mq.nats.password", "it stands in a file: name that in mq.nats.password_file"),
+    ("mq.nats.token", "it stands in a file: name that in mq.nats.token_file"),
     ("settings", LATER),
     ("otel", LATER),
     ("auth.jwt_secret", LATER),
@@ -181,7 +262,7 @@ pub(crate) fn elsewhere(path: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{key::Default, value::parse};
+    use crate::value::parse;
     use figment::value::Value;
     use std::collections::BTreeSet;
 
@@ -196,7 +277,7 @@ mod tests {
     #[test]
     fn every_default_is_a_value_its_key_takes() {
         for key in KEYS {
-            if let Default::Is(text) = key.default {
+            if let Some(text) = key.default.text() {
                 parse(key.kind, &Value::from(text)).unwrap_or_else(|problem| panic!("{}: {problem}", key.path));
             }
         }

@@ -114,14 +114,14 @@ fn the_nearest_name_is_offered() {
 #[test]
 fn keys_of_later_parts_are_refused_with_that_said() {
     refused(
-        "dedupe: {lease: 30s}\nclickhouse: {password: x}\nmq: {nats: {urls: [a]}}\ntenant_defaults: {dlq: {}}\n",
-        &[("WH_CACHE_BACKEND", "redis"), ("WH_CH_PASSWORD", "hush"), ("WH_SETTINGS_DIR", "/etc/wh")],
+        "dedupe: {lease: 30s}\nclickhouse: {password: x}\ncache: {redis: {addrs: [a]}}\ntenant_defaults: {dlq: {}}\n",
+        &[("WH_CACHE_REDIS_MODE", "cluster"), ("WH_CH_PASSWORD", "hush"), ("WH_SETTINGS_DIR", "/etc/wh")],
         &[
-            "dedupe in ",
+            "dedupe.lease in ",
             "clickhouse in ",
-            "mq.nats in ",
+            "cache.redis in ",
             "tenant_defaults.dlq in ",
-            "WH_CACHE_BACKEND: is no variable of ours (this version does not have it yet",
+            "WH_CACHE_REDIS_MODE: is no variable of ours (this version does not have it yet",
             "WH_CH_PASSWORD: is no variable of ours (its keys are under tenant_defaults.clickhouse",
             "WH_SETTINGS_DIR: ",
         ],

@@ -18,6 +18,7 @@ pub(crate) enum Parsed {
     Span(Duration),
     /// Of `Text`, `Optional`, `Secret` and `Choice`.
     Text(String),
+    /// Of `Choices` and `Texts`.
     Words(Vec<String>),
     Pairs(BTreeMap<String, String>),
 }
@@ -46,6 +47,7 @@ pub(crate) fn parse(kind: Kind, value: &Value) -> Result<Parsed, String> {
         Kind::Optional | Kind::Secret => text(value).map(Parsed::Text),
         Kind::Choice(words) => choice(&text(value)?, words).map(Parsed::Text),
         Kind::Choices(words) => parse_words(value, words),
+        Kind::Texts => parse_texts(value).map(Parsed::Words),
         Kind::Pairs => parse_pairs(value).map(Parsed::Pairs),
     }
 }
@@ -130,6 +132,22 @@ fn parse_words(value: &Value, words: &[&str]) -> Result<Parsed, String> {
     if list.is_empty() { Err("must not be empty".to_owned()) } else { Ok(Parsed::Words(list)) }
 }
 
+fn parse_texts(value: &Value) -> Result<Vec<String>, String> {
+    const MAX: usize = 64;
+    let given = match value {
+        Value::Array(_, items) => items.iter().map(text).collect::<Result<Vec<_>, _>>()?,
+        other => match text(other)? {
+            none if none.is_empty() => Vec::new(),
+            list => list.split(',').map(|one| one.trim().to_owned()).collect(),
+        },
+    };
+    match given.iter().any(String::is_empty) {
+        true => Err("has an empty entry".to_owned()),
+        false if given.len() > MAX => Err(format!("has more than {MAX} entries")),
+        false => Ok(given),
+    }
+}
+
 fn parse_pairs(value: &Value) -> Result<BTreeMap<String, String>, String> {
     const MAX: usize = 64;
     let pairs: BTreeMap<String, String> = match value {
@@ -164,7 +182,8 @@ impl Parsed {
         match self {
             Self::Text(text) => text.is_empty(),
             Self::Pairs(pairs) => pairs.is_empty(),
-            Self::Bool(_) | Self::Number(_) | Self::Span(_) | Self::Words(_) => false,
+            Self::Words(words) => words.is_empty(),
+            Self::Bool(_) | Self::Number(_) | Self::Span(_) => false,
         }
     }
 }
@@ -212,6 +231,17 @@ mod tests {
         assert!(parse(kind, &Value::from(vec!["api", "api"])).unwrap_err().contains("twice"));
         assert!(parse(kind, &Value::from("api,")).unwrap_err().contains("not one of"));
         assert!(parse(kind, &Value::from(Vec::<String>::new())).is_err());
+    }
+
+    #[test]
+    fn lists_of_texts_have_no_empty_entry() {
+        let both = vec!["a".to_owned(), "b".to_owned()];
+        assert_eq!(parse(Kind::Texts, &Value::from("a, b")), Ok(Parsed::Words(both.clone())));
+        assert_eq!(parse(Kind::Texts, &Value::from(both.clone())), Ok(Parsed::Words(both)));
+        assert_eq!(parse(Kind::Texts, &Value::from("")), Ok(Parsed::Words(Vec::new())));
+        for bad in [Value::from("a,"), Value::from(","), Value::from(vec![""]), Value::from(vec!["x"; 65])] {
+            assert!(parse(Kind::Texts, &bad).is_err(), "{bad:?}");
+        }
     }
 
     #[test]

@@ -148,6 +148,9 @@ struct Names {
     /// The JetStream domain that clients address
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
     js_domain: String,
+    /// What clients' inboxes begin with [default: _INBOX_<prefix>]
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
+    inbox_prefix: String,
 }
 
 #[derive(Debug, Args)]
@@ -260,6 +263,7 @@ impl Names {
             dlq_stream: given(&self.dlq_stream),
             coord_bucket: given(&self.coord_bucket),
             js_domain: given(&self.js_domain),
+            inbox_prefix: given(&self.inbox_prefix),
             ..choices
         }
     }
