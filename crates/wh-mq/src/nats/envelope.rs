@@ -1,0 +1,120 @@
+//! A block as a message: headers and the body as it is (decision D1). Pure; knows no client.
+//!
+//! The tenant and the table are the subject's. Reading is bounded and gives [`Unreadable`] where a message is no block
+//! of ours, which its reader parks whole.
+
+use bytes::Bytes;
+use std::sync::Arc;
+use wh_types::{Block, BlockId, Chain, Encoding, MAX_BLOCK_ROWS, Timestamp, TopicKey};
+
+/// The version of these headers.
+pub(crate) const FORMAT: &str = "1";
+/// Most bytes of a decoded body: the most that a server takes as a message, which rows packed into it may not exceed.
+const MAX_DECODED: u32 = 64 * 1024 * 1024;
+/// Longest process name of a chain, and longest trace.
+pub(crate) const MAX_TEXT: usize = 512;
+
+pub(crate) const WH_FORMAT: &str = "Wh-Format";
+pub(crate) const WH_ROWS: &str = "Wh-Rows";
+pub(crate) const WH_BYTES: &str = "Wh-Bytes";
+pub(crate) const WH_RECEIVED: &str = "Wh-Received";
+pub(crate) const WH_ENCODING: &str = "Wh-Encoding";
+pub(crate) const WH_CHAIN: &str = "Wh-Chain";
+pub(crate) const TRACEPARENT: &str = "traceparent";
+pub(crate) const MSG_ID: &str = "Nats-Msg-Id";
+
+/// A message that is no block of ours.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {problem}")]
+pub(crate) struct Unreadable {
+    /// The header at fault, or `subject` or `body`.
+    pub(crate) field: &'static str,
+    /// What is wrong with it.
+    pub(crate) problem: String,
+}
+
+fn unreadable(field: &'static str, problem: impl Into<String>) -> Unreadable {
+    Unreadable { field, problem: problem.into() }
+}
+
+/// The headers of a block. Its message's body is the block's own.
+pub(crate) fn headers(block: &Block) -> Vec<(&'static str, String)> {
+    let mut headers = vec![
+        (WH_FORMAT, FORMAT.to_owned()),
+        (WH_ROWS, block.rows.to_string()),
+        (WH_BYTES, block.decoded_bytes.to_string()),
+        (WH_RECEIVED, block.received.to_string()),
+        (WH_ENCODING, block.encoding.name().to_owned()),
+        (MSG_ID, block.id.to_string()),
+    ];
+    if let Some(chain) = &block.chain {
+        headers.push((WH_CHAIN, format!("{}-{}", chain.process, chain.n)));
+    }
+    if let Some(trace) = &block.trace {
+        headers.push((TRACEPARENT, trace.to_string()));
+    }
+    headers
+}
+
+/// Reads a block. `tail` is its subject's part after the prefix, the topic key; `header` gives a header by name, the
+/// first where there are several: what a history adds comes after what a partition stored.
+///
+/// # Errors
+/// [`Unreadable`]: it is no block of ours.
+pub(crate) fn decode<'a>(
+    tail: &str,
+    header: impl Fn(&str) -> Option<&'a str>,
+    body: Bytes,
+) -> Result<Block, Unreadable> {
+    let key = TopicKey::parse(tail).ok_or_else(|| unreadable("subject", "it names no tenant and table"))?;
+    let known = |name: &'static str| header(name).ok_or_else(|| unreadable(name, "it is missing"));
+    match known(WH_FORMAT)? {
+        FORMAT => {}
+        other => return Err(unreadable(WH_FORMAT, format!("{} is not known here", show(other)))),
+    }
+    let rows = number(WH_ROWS, known(WH_ROWS)?, MAX_BLOCK_ROWS)?;
+    let decoded_bytes = number(WH_BYTES, known(WH_BYTES)?, MAX_DECODED)?;
+    let received = known(WH_RECEIVED)?;
+    let received =
+        received.parse::<Timestamp>().map_err(|_| unreadable(WH_RECEIVED, format!("{} is no time", show(received))))?;
+    let encoding = known(WH_ENCODING)?;
+    let encoding = encoding
+        .parse::<Encoding>()
+        .map_err(|()| unreadable(WH_ENCODING, format!("{} is not known here", show(encoding))))?;
+    let id = known(MSG_ID)?;
+    let id = BlockId::parse(id).ok_or_else(|| unreadable(MSG_ID, format!("{} is no id of a block", show(id))))?;
+    if (rows == 0) != body.is_empty() {
+        return Err(unreadable("body", format!("it has {} bytes and {rows} rows", body.len())));
+    }
+    let chain = header(WH_CHAIN).map(chain).transpose()?;
+    // a trace that is too long is only not followed
+    let trace = header(TRACEPARENT).filter(|trace| trace.len() <= MAX_TEXT).map(Arc::from);
+    let (tenant, table) = (key.tenant().clone(), key.table().clone());
+    Ok(Block { id, tenant, table, received, rows, decoded_bytes, encoding, body, chain, trace })
+}
+
+fn chain(text: &str) -> Result<Chain, Unreadable> {
+    let bad = || unreadable(WH_CHAIN, format!("{} is no process and number", show(text)));
+    let (process, n) = text.rsplit_once('-').ok_or_else(bad)?;
+    if process.len() > MAX_TEXT || !n.bytes().all(|b| b.is_ascii_digit()) {
+        return Err(bad());
+    }
+    Ok(Chain { process: Arc::from(process), n: n.parse().map_err(|_| bad())? })
+}
+
+fn number(field: &'static str, text: &str, most: u32) -> Result<u32, Unreadable> {
+    let digits = text.bytes().all(|b| b.is_ascii_digit());
+    match text.parse::<u32>() {
+        Ok(number) if digits && number <= most => Ok(number),
+        _ => Err(unreadable(field, format!("{} is no number up to {most}", show(text)))),
+    }
+}
+
+/// A value from outside in a message of ours: bounded, its controls escaped.
+fn show(text: &str) -> String {
+    let short: String = text.chars().take(64).collect();
+    if short.len() < text.len() { format!("{short:?}…") } else { format!("{short:?}") }
+}
+
+#[cfg(test)]
+mod tests;

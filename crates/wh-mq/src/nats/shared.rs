@@ -1,0 +1,113 @@
+//! What publish, units, history and letters share: the connection, the names, the streams as they were found.
+
+use super::{options::Options, publish::Publish, unit::Units};
+use crate::{Error, Kind, Result, Unit};
+use std::time::Duration;
+use wh_nats::Connection;
+use wh_topology::{Names, Route, Spec, route};
+use wh_types::{Clock, Cursor, Entropy, Epoch, Stop, Table, Tasks, Tenant, TopicKey};
+
+/// A partition as it was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PartitionStream {
+    /// 0..N.
+    pub(crate) index: u32,
+    /// Its stream's name.
+    pub(crate) stream: String,
+    /// Which history its sequences count in.
+    pub(crate) epoch: Epoch,
+    /// Its durables as they were found, by shard. Empty where this process owns no units.
+    pub(crate) durables: Vec<Durable>,
+}
+
+/// A unit's durable as it was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Durable {
+    /// Its name.
+    pub(crate) name: String,
+    /// After how long an unsettled block comes back.
+    pub(crate) ack_wait: Duration,
+    /// How long a pin outlives its last renewal.
+    pub(crate) pinned_ttl: Duration,
+    /// Most unsettled blocks.
+    pub(crate) max_ack_pending: u64,
+}
+
+/// The queue's parts have it in common.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    /// Pulls, acks, requests, subscriptions.
+    pub(crate) connection: Connection,
+    /// How it was opened.
+    pub(crate) options: Options,
+    /// By index.
+    pub(crate) partitions: Vec<PartitionStream>,
+    /// The way to the partitions.
+    pub(crate) publish: Publish,
+    /// Which units this process holds.
+    pub(crate) units: Units,
+    /// Tasks of this queue.
+    pub(crate) tasks: Tasks,
+    /// Given by `close`.
+    pub(crate) stop: Stop,
+}
+
+impl Shared {
+    pub(crate) fn spec(&self) -> &Spec {
+        &self.options.spec
+    }
+
+    pub(crate) fn names(&self) -> &Names {
+        self.options.spec.names()
+    }
+
+    pub(crate) fn clock(&self) -> &dyn Clock {
+        &*self.options.clock
+    }
+
+    pub(crate) fn entropy(&self) -> &dyn Entropy {
+        &*self.options.entropy
+    }
+
+    /// Where a table's blocks go.
+    pub(crate) fn route(&self, tenant: &Tenant, table: &Table) -> Route {
+        let choices = self.spec().choices();
+        route(tenant, table, choices.partitions, choices.shards)
+    }
+
+    /// The partition a table's blocks are stored in.
+    pub(crate) fn partition_of(&self, tenant: &Tenant, table: &Table) -> &PartitionStream {
+        // `open` found every partition that a route can give
+        &self.partitions[self.route(tenant, table).partition as usize]
+    }
+
+    /// The partition and the durable of a unit.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub(crate) fn durable(&self, op: &'static str, unit: Unit) -> Result<(&PartitionStream, &Durable)> {
+        let missing = || Error::new(op, Kind::NotFound(format!("unit {unit}").into()));
+        let partition = self.partitions.get(unit.partition as usize).ok_or_else(missing)?;
+        Ok((partition, partition.durables.get(unit.shard as usize).ok_or_else(missing)?))
+    }
+
+    /// The place of a sequence of a partition.
+    pub(crate) fn cursor(&self, partition: u32, sequence: u64) -> Cursor {
+        let epoch = self.partitions.get(partition as usize).map_or(Epoch(0), |found| found.epoch);
+        Cursor { epoch, sequence }
+    }
+
+    /// The tail of a table's subjects.
+    pub(crate) fn key(tenant: &Tenant, table: &Table) -> TopicKey {
+        TopicKey::new(tenant.clone(), table.clone())
+    }
+
+    /// Whether the queue is open.
+    ///
+    /// # Errors
+    /// `Stopping`.
+    pub(crate) fn running(&self, op: &'static str) -> Result<()> {
+        if self.stop.given() { Err(Error::new(op, Kind::Stopping)) } else { Ok(()) }
+    }
+}
+
