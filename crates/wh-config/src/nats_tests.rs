@@ -1,3 +1,5 @@
+//! The section `mq.nats` from file and variables to its settings, and every finding about it.
+
 use crate::{
     Config, CoordBackend, Environment, Finding, Findings, Loaded, NatsCredentials, QueueBackend, load, table::find,
 };

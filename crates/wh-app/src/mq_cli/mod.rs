@@ -14,7 +14,7 @@ pub(crate) use args::MqCommand;
 use args::{Common, Report, RightsFormatArg};
 use output::Output;
 use std::{fmt, io::Write};
-use wh_topology::{File, Plan, Problems, Rights, Role, Severity, Spec, Topology, render::NatsCli, renderer, verify};
+use wh_topology::{File, Plan, Rights, Role, Severity, Spec, Topology, render::NatsCli, renderer, verify};
 
 /// Why a command could not do its work.
 enum Failed {
@@ -24,10 +24,14 @@ enum Failed {
     Work(String),
 }
 
-impl From<Problems> for Failed {
-    fn from(problems: Problems) -> Self {
-        Self::Work(problems.to_string())
-    }
+/// What the flags choose. A value outside of its bounds is a mistake of the command line like one of no type.
+fn chosen(args: &impl Common) -> Result<Spec, Failed> {
+    Spec::new(args.choices()).map_err(|problems| Failed::Usage(problems.to_string()))
+}
+
+/// What follows from good choices may still not fit: that is a generation that failed.
+fn laid_out(args: &impl Common) -> Result<Topology, Failed> {
+    Topology::new(chosen(args)?).map_err(|problems| Failed::Work(problems.to_string()))
 }
 
 /// Runs a command: 0 as asked, 1 it failed or found something required, 2 a command line that cannot be.
@@ -35,9 +39,9 @@ pub(crate) fn run(command: MqCommand, out: &mut dyn Write, err: &mut dyn Write) 
     let mut output = Output::new(out);
     let ended = match command {
         MqCommand::Manifests(args) => manifests(&args, &mut output),
-        MqCommand::Permissions(args) => permissions(args, &mut output),
-        MqCommand::Verify(args) => verified(args, &mut output),
-        MqCommand::Plan(args) => planned(args, &mut output),
+        MqCommand::Permissions(args) => permissions(&args, &mut output),
+        MqCommand::Verify(args) => verified(&args, &mut output),
+        MqCommand::Plan(args) => planned(&args, &mut output),
     };
     let ended =
         output.end().map_err(|error| Failed::Work(format!("what is printed cannot be written: {error}"))).and(ended);
@@ -60,12 +64,17 @@ fn say(to: &mut dyn Write, what: &dyn fmt::Display) {
 }
 
 fn manifests(args: &args::Manifests, out: &mut dyn Write) -> Result<Exit, Failed> {
-    let topology = Topology::new(Spec::new(args.choices())?)?;
+    let topology = laid_out(args)?;
     let format = args.format.name();
     let renderer = renderer(format).ok_or_else(|| Failed::Usage(format!("unknown format {format}")))?;
     let files = renderer.render(&topology).map_err(|refused| Failed::Work(refused.to_string()))?;
     match (&args.output, &files[..]) {
-        (Some(folder), files) => written(folder, files, out),
+        (Some(folder), files) => {
+            let (paths, old) = files::write_set(folder, &format!("manifests-{format}"), files).map_err(Failed::Work)?;
+            paths.iter().for_each(|path| say(out, &path.display()));
+            old.iter().for_each(|path| say(out, &format_args!("removed {}", path.display())));
+            Ok(Exit::Ok)
+        }
         (None, [one]) => {
             say(out, &one.text.trim_end());
             Ok(Exit::Ok)
@@ -76,27 +85,23 @@ fn manifests(args: &args::Manifests, out: &mut dyn Write) -> Result<Exit, Failed
     }
 }
 
-fn permissions(args: args::Permissions, out: &mut dyn Write) -> Result<Exit, Failed> {
-    let (role, output, format) = (args.role.role(), args.output.clone(), args.format);
-    let text = Rights::new(&Spec::new(args.choices())?, role).print(format.format());
-    let Some(folder) = output else {
+fn permissions(args: &args::Permissions, out: &mut dyn Write) -> Result<Exit, Failed> {
+    let role = args.role.role();
+    let text = Rights::new(&chosen(args)?, role).print(args.format.format());
+    let Some(folder) = &args.output else {
         say(out, &text.trim_end());
         return Ok(Exit::Ok);
     };
-    let extension = if format == RightsFormatArg::Nats { "conf" } else { "yaml" };
-    written(&folder, &[File { name: format!("{role}.{extension}"), text, executable: false }], out)
-}
-
-fn written(folder: &std::path::Path, files: &[File], out: &mut dyn Write) -> Result<Exit, Failed> {
-    let paths = files::write(folder, files).map_err(Failed::Work)?;
+    let extension = if args.format == RightsFormatArg::Nats { "conf" } else { "yaml" };
+    let file = File { name: format!("{role}.{extension}"), text, executable: false };
+    let paths = files::write(folder, &[file]).map_err(Failed::Work)?;
     paths.iter().for_each(|path| say(out, &path.display()));
     Ok(Exit::Ok)
 }
 
-fn verified(args: args::Verify, out: &mut dyn Write) -> Result<Exit, Failed> {
-    let seen = files::captured(&args.from).map_err(Failed::Work)?;
-    let (role, report) = (args.role.role(), args.format);
-    let spec = Spec::new(args.choices())?;
+fn verified(args: &args::Verify, out: &mut dyn Write) -> Result<Exit, Failed> {
+    let (role, report, spec) = (args.role.role(), args.format, chosen(args)?);
+    let seen = files::captured(&args.from, &spec, role).map_err(Failed::Work)?;
     let findings = verify(&spec, role, &seen);
     let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
     let (required, recommended) = (count(Severity::Required), count(Severity::Recommended));
@@ -120,12 +125,11 @@ fn verified(args: args::Verify, out: &mut dyn Write) -> Result<Exit, Failed> {
     Ok(if required == 0 && seen.is_complete() { Exit::Ok } else { Exit::Failure })
 }
 
-fn planned(args: args::Planned, out: &mut dyn Write) -> Result<Exit, Failed> {
-    let seen = files::captured(&args.from).map_err(Failed::Work)?;
-    let report = args.format;
-    let topology = Topology::new(Spec::new(args.choices())?)?;
+fn planned(args: &args::Planned, out: &mut dyn Write) -> Result<Exit, Failed> {
+    let topology = laid_out(args)?;
+    let seen = files::captured(&args.from, &topology.spec, Role::Both).map_err(Failed::Work)?;
     let plan = Plan::new(&topology, &seen);
-    match report {
+    match args.format {
         Report::Json => {
             let json = serde_json::to_string_pretty(&plan).map_err(|error| Failed::Work(error.to_string()))?;
             say(out, &json);

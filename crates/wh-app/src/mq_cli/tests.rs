@@ -61,20 +61,101 @@ fn manifests_are_printed_or_written_and_say_how_they_were_made() {
     assert!(target.join("WH_INGEST_0.wh-ingest-1.json").is_file());
 }
 
+/// What a folder holds, sorted, hidden files too.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<_> = entries.collect();
+    names.sort();
+    names
+}
+
 #[test]
-fn what_cannot_be_generated_fails_and_what_cannot_be_read_is_usage() {
+fn a_second_run_takes_its_older_files_away_and_leaves_those_of_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().to_str().unwrap();
+    std::fs::write(folder.path().join("provider.tf"), "mine").unwrap();
+    let cli = |shards: &str| mq(&["manifests", "--format=nats-cli", shards, "--output", target]);
+    assert_eq!(cli("--shards=3").exit, Exit::Ok);
+    assert!(folder.path().join("WH_INGEST_0.wh-ingest-2.json").is_file());
+    let again = cli("--shards=2");
+    assert_eq!(again.exit, Exit::Ok);
+    let gone = folder.path().join("WH_INGEST_0.wh-ingest-2.json");
+    assert!(!gone.exists() && again.out.ends_with(&format!("removed {}\n", gone.display())), "{}", again.out);
+    assert!(folder.path().join("WH_INGEST_0.wh-ingest-1.json").is_file());
+    // another format, and permissions, are sets of their own
+    assert_eq!(mq(&["manifests", "--output", target]).exit, Exit::Ok);
+    assert_eq!(mq(&["permissions", "--role=api", "--output", target]).exit, Exit::Ok);
+    assert_eq!(mq(&["permissions", "--role=ingest", "--output", target]).exit, Exit::Ok);
+    let names = names(folder.path());
+    for name in ["provider.tf", "apply.sh", "wavehouse.yaml", "api.conf", "ingest.conf"] {
+        assert!(names.contains(&name.to_owned()), "{names:?}");
+    }
+    assert_eq!(names.len(), 13, "{names:?}");
+    // a list that was tampered with reaches nothing outside
+    let outside = folder.path().with_extension("outside");
+    std::fs::write(&outside, "mine").unwrap();
+    let way = format!("../{}\n/etc/hostname\n..\n", outside.file_name().unwrap().to_str().unwrap());
+    std::fs::write(folder.path().join(".wavehouse-manifests-nats-cli"), way).unwrap();
+    assert_eq!(cli("--shards=2").exit, Exit::Ok);
+    assert!(outside.exists());
+    std::fs::remove_file(outside).unwrap();
+}
+
+#[test]
+fn output_that_fails_half_way_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().to_str().unwrap();
+    let cli = |shards: &str| mq(&["manifests", "--format=nats-cli", shards, "--output", target]);
+    assert_eq!(cli("--shards=2").exit, Exit::Ok);
+    let script = folder.path().join("apply.sh");
+    let before = (names(folder.path()), std::fs::read(folder.path().join("WH_DLQ.json")).unwrap());
+    std::fs::remove_file(&script).unwrap();
+    std::fs::create_dir(&script).unwrap();
+    let said = cli("--shards=4");
+    assert_eq!((said.exit, said.out.as_str()), (Exit::Failure, ""));
+    assert!(said.err.contains("apply.sh: it is a folder"), "{}", said.err);
+    assert_eq!((names(folder.path()), std::fs::read(folder.path().join("WH_DLQ.json")).unwrap()), before);
+
+    let file = folder.path().join("WH_DLQ.json/below");
+    let nowhere = mq(&["manifests", "--output", file.to_str().unwrap()]);
+    assert!(nowhere.exit == Exit::Failure && nowhere.err.contains("cannot make"), "{}", nowhere.err);
+}
+
+#[test]
+fn what_cannot_be_generated_fails() {
     for (line, text) in [
-        (&["manifests", "--shards=300"][..], "shards: 300 must be 1 to 256"),
-        (&["manifests", "--shards=0"], "shards: 0 must be"),
-        (&["manifests", "--partitions=6"], "file-store: 100Gi is less than the 105Gi"),
-        (&["manifests", "--prefix=A", "--replicas=9"], "prefix: \"A\" must be"),
+        (&["manifests", "--partitions=6"][..], "file-store: 100Gi is less than the 105Gi"),
         (&["manifests", "--prefix=a_b"], "nack cannot say metadata.name"),
         (&["manifests", "--format=terraform", "--js-domain=hub"], "terraform cannot say js_domain"),
-        (&["permissions", "--js-domain=a.b"], "js-domain: \"a.b\" must be"),
     ] {
         let said = mq(line);
         assert_eq!((said.exit, said.out.as_str()), (Exit::Failure, ""), "{line:?}");
         assert!(said.err.contains(text), "{line:?}: {}", said.err);
+    }
+}
+
+#[test]
+fn a_value_out_of_bounds_and_one_that_cannot_be_read_are_usage() {
+    for (line, text) in [
+        (&["manifests", "--shards=300"][..], "shards: 300 must be 1 to 256"),
+        (&["manifests", "--shards=0"], "shards: 0 must be"),
+        (&["manifests", "--partitions=0"], "partitions: 0 must be"),
+        (&["manifests", "--replicas=6"], "replicas: 6 must be 1 to 5"),
+        (&["manifests", "--prefix=A", "--replicas=9"], "prefix: \"A\" must be"),
+        (&["manifests", "--prefix=A", "--replicas=9"], "replicas: 9 must be"),
+        (&["manifests", "--publish-timeout=0"], "publish-timeout: 0s must be"),
+        (&["manifests", "--history-max-age=0"], "history-max-age: 0s must be"),
+        (&["manifests", "--dedupe-lease=1s"], "dedupe-lease: 1s must be"),
+        (&["permissions", "--js-domain=a.b"], "js-domain: \"a.b\" must be"),
+        (&["permissions", "--inbox-prefix=a..b"], "inbox-prefix: \"a..b\" must be"),
+        // before any file is read
+        (&["verify", "--from=/nonexistent", "--shards=257"], "shards: 257 must be"),
+        (&["verify", "--from=/nonexistent", "--coord-lease=0"], "coord-lease: 0s must be"),
+        (&["plan", "--from=/nonexistent", "--partitions=0"], "partitions: 0 must be"),
+    ] {
+        let said = mq(line);
+        assert_eq!((said.exit, said.out.as_str()), (Exit::Usage, ""), "{line:?}");
+        assert!(said.err.contains(text) && !said.err.contains("nonexistent"), "{line:?}: {}", said.err);
     }
     for line in [
         &["nothing"][..],
@@ -175,5 +256,19 @@ fn answers_that_cannot_be_read_are_named() {
     let bad = folder.path().join("bad.json");
     std::fs::write(&bad, "{\"config\":{},\"created\":\"t\"}").unwrap();
     let said = from(folder.path());
-    assert_eq!(said.err.trim_end(), format!("{} answer 1: is a stream without a name", bad.display()));
+    let place = format!("{} answer 1: ", bad.display());
+    assert_eq!(said.err.trim_end(), format!("{place}is a stream without a name: config.name is missing"));
+    std::fs::write(&bad, r#"{"config":{"name":"A","max_age":"1h"},"created":"t"}"#).unwrap();
+    let said = from(folder.path());
+    assert!(said.err.starts_with(&format!("{place}config.max_age is a text; it must be")), "{}", said.err);
+    let stream = r#"{"config":{"name":"A","subjects":["wh.ingest.0.>"]},"created":"t","state":{"consumer_count":32}}"#;
+    std::fs::write(&bad, stream).unwrap();
+    for line in [&["verify", "--from"][..], &["plan", "--from"]] {
+        let said = mq(&[line, &[folder.path().to_str().unwrap()]].concat());
+        assert_eq!((said.exit, said.out.as_str()), (Exit::Failure, ""));
+        let told = "the answers together hold none of the 32 consumers of A: their list is missing";
+        assert_eq!(said.err.trim_end(), told);
+    }
+    let api = mq(&["verify", "--role=api", "--from", folder.path().to_str().unwrap()]);
+    assert!(api.err.is_empty() && api.out.contains("required"), "an api process checks no durables: {}", api.err);
 }

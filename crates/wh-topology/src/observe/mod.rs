@@ -2,13 +2,14 @@
 
 mod captured;
 mod fields;
+mod kinds;
 mod read;
 
 pub use captured::{Captured, CapturedError};
 pub use fields::Fields;
 pub(crate) use fields::{is_zero, show};
 
-use crate::{Role, Spec};
+use crate::{Role, Spec, subject::overlap};
 use async_trait::async_trait;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -100,6 +101,8 @@ pub struct State {
     pub bytes: u64,
     /// The newest message's sequence.
     pub last_seq: u64,
+    /// How many consumers there are on it.
+    pub consumers: u64,
 }
 
 /// A consumer.
@@ -157,6 +160,23 @@ impl Observed {
             let found = names.filter_map(|key| of(&key)).collect::<BTreeSet<_>>().len() as u64;
             let text = format!("hold {found} of {total} consumers of {stream}: a page of their list is missing");
             (found < *total).then_some(text)
+        })
+    }
+
+    /// Why nothing can be said of the durables that a process of this role checks: a stream has more consumers than were
+    /// read or named as unread. `None` where that is not so.
+    #[must_use]
+    pub fn unlisted_consumers(&self, spec: &Spec, role: Role) -> Option<String> {
+        let pattern = spec.names().ingest_subjects();
+        let partition = |stream: &Stream| stream.config.texts("subjects").iter().any(|own| overlap(own, &pattern));
+        let checked = self.streams.iter().filter(|(_, stream)| role.ingests() && partition(stream));
+        checked.into_iter().find_map(|(name, stream)| {
+            let keys = self.consumers.keys().chain(&self.unread_consumers);
+            let found = keys.filter(|(of, _)| of == name).collect::<BTreeSet<_>>().len() as u64;
+            let (total, found_words) =
+                (stream.state.consumers, if found == 0 { "none".into() } else { found.to_string() });
+            let list = if found == 0 { "their list is missing" } else { "a page of their list is missing" };
+            (found < total).then(|| format!("hold {found_words} of the {total} consumers of {name}: {list}"))
         })
     }
 

@@ -1,6 +1,6 @@
 //! Reads answers of JetStream and of servers, each told by its shape.
 
-use super::{Consumer, Fields, Observed, Server, State, Stream};
+use super::{Consumer, Fields, Observed, Server, State, Stream, kinds};
 use serde_json::{Deserializer, Map, Value};
 
 impl Observed {
@@ -42,9 +42,17 @@ impl Observed {
             }
         };
         failed(&map)?;
-        if map.get("streams").is_some_and(Value::is_array) {
+        let listed = |key: &str| match map.get(key) {
+            // an account's INFO counts them
+            None | Some(Value::Number(_)) => Ok(false),
+            Some(Value::Array(_)) => Ok(true),
+            // an empty list, as Go writes it
+            Some(Value::Null) => Ok(!map.contains_key("config")),
+            Some(_) => Err(format!("{key} must be a list")),
+        };
+        if listed("streams")? {
             self.take_streams(&mut map)
-        } else if map.get("consumers").is_some_and(Value::is_array) {
+        } else if listed("consumers")? {
             self.take_consumers(None, &mut map)
         } else if map.contains_key("config") && map.contains_key("stream_name") {
             self.take_consumer(map)
@@ -62,12 +70,12 @@ impl Observed {
     }
 
     fn take_streams(&mut self, page: &mut Map<String, Value>) -> Result<(), String> {
+        kinds::check(page, "", kinds::LIST)?;
         self.stream_total = self.stream_total.max(page.get("total").and_then(Value::as_u64).unwrap_or(0));
-        for stream in list(page, "streams") {
-            if let Value::String(name) = stream {
-                self.listed_streams.insert(name);
-            } else {
-                self.take(stream)?;
+        for (index, stream) in list(page, "streams").into_iter().enumerate() {
+            match stream {
+                Value::String(name) => drop(self.listed_streams.insert(name)),
+                stream => self.take(stream).map_err(|problem| format!("streams[{index}] {problem}"))?,
             }
         }
         let missing = list(page, "missing").into_iter().filter_map(|name| Some(name.as_str()?.to_owned()));
@@ -76,6 +84,7 @@ impl Observed {
     }
 
     fn take_consumers(&mut self, stream: Option<&str>, page: &mut Map<String, Value>) -> Result<(), String> {
+        kinds::check(page, "", kinds::LIST)?;
         let (consumers, missing) = (list(page, "consumers"), list(page, "missing"));
         let first = consumers.first().and_then(|consumer| consumer.get("stream_name")).and_then(Value::as_str);
         let stream = stream.or(first).map(str::to_owned);
@@ -83,8 +92,8 @@ impl Observed {
             let most = self.consumer_totals.entry(stream.clone()).or_default();
             *most = total.max(*most);
         }
-        for consumer in consumers {
-            self.take(consumer)?;
+        for (index, consumer) in consumers.into_iter().enumerate() {
+            self.take(consumer).map_err(|problem| format!("consumers[{index}] {problem}"))?;
         }
         match stream {
             Some(stream) => {
@@ -98,29 +107,45 @@ impl Observed {
     }
 
     fn take_stream(&mut self, mut map: Map<String, Value>) -> Result<(), String> {
+        kinds::check(&map, "", kinds::STREAM_INFO)?;
         let created = text(&map, "created").to_owned();
-        let number = |key: &str| map.get("state").and_then(|state| state.get(key)).and_then(Value::as_u64).unwrap_or(0);
-        let state = State { messages: number("messages"), bytes: number("bytes"), last_seq: number("last_seq") };
-        let config = Fields::new(map.remove("config").unwrap_or_default());
+        let state = match map.get("state") {
+            Some(Value::Object(state)) => {
+                kinds::check(state, "state.", kinds::STATE)?;
+                let number = |key: &str| state.get(key).and_then(Value::as_u64).unwrap_or(0);
+                let (messages, bytes) = (number("messages"), number("bytes"));
+                State { messages, bytes, last_seq: number("last_seq"), consumers: number("consumer_count") }
+            }
+            _ => State::default(),
+        };
+        let config = config(&mut map, kinds::STREAM)?;
         let name = config.text("name").to_owned();
         if name.is_empty() {
-            return Err("is a stream without a name".to_owned());
+            return Err("is a stream without a name: config.name is missing".to_owned());
         }
         self.streams.insert(name, Stream { config, created, state });
         Ok(())
     }
 
     fn take_consumer(&mut self, mut map: Map<String, Value>) -> Result<(), String> {
+        kinds::check(&map, "", kinds::CONSUMER_INFO)?;
         let (stream, name) = (text(&map, "stream_name").to_owned(), text(&map, "name").to_owned());
         if stream.is_empty() || name.is_empty() {
-            return Err("is a consumer without a stream or a name".to_owned());
+            return Err("is a consumer without a stream or a name: stream_name or name is missing".to_owned());
         }
         let number = |key: &str| map.get(key).and_then(Value::as_u64).unwrap_or(0);
         let (num_pending, num_ack_pending) = (number("num_pending"), number("num_ack_pending"));
-        let config = Fields::new(map.remove("config").unwrap_or_default());
+        let config = config(&mut map, kinds::CONSUMER)?;
         self.consumers.insert((stream, name), Consumer { config, num_pending, num_ack_pending });
         Ok(())
     }
+}
+
+/// The configuration of what an answer is about.
+fn config(map: &mut Map<String, Value>, kinds: &[(&str, kinds::Kind)]) -> Result<Fields, String> {
+    let Some(Value::Object(config)) = map.remove("config") else { return Err("config must be an object".to_owned()) };
+    kinds::check(&config, "config.", kinds)?;
+    Ok(Fields::new(Value::Object(config)))
 }
 
 /// A server's own INFO, or its answer to a ping.
@@ -154,6 +179,7 @@ fn list(map: &mut Map<String, Value>, key: &str) -> Vec<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Role, Spec};
 
     fn read(text: &str) -> Result<Observed, String> {
         let mut observed = Observed::default();
@@ -200,6 +226,27 @@ mod tests {
     }
 
     #[test]
+    fn consumers_that_nobody_listed_are_told_and_not_taken_as_missing() {
+        let spec = Spec::default();
+        let stream = |count: &str| {
+            format!(r#"{{"config":{{"name":"P","subjects":["wh.ingest.0.>"]}},"created":"t","state":{{{count}}}}}"#)
+        };
+        let two = stream(r#""consumer_count":2"#);
+        let told = read(&two).unwrap().unlisted_consumers(&spec, Role::Both).unwrap();
+        assert!(told.starts_with("hold none of the 2 consumers of P: their list"), "{told}");
+        assert_eq!(read(&two).unwrap().unlisted_consumers(&spec, Role::Api), None, "an api checks no durable");
+        let one = format!(r#"{two} {{"config":{{}},"stream_name":"P","name":"wh-ingest-0"}}"#);
+        let told = read(&one).unwrap().unlisted_consumers(&spec, Role::Ingest).unwrap();
+        assert!(told.starts_with("hold 1 of the 2 consumers of P"), "{told}");
+        let both = format!(r#"{one} {{"consumers":[{{"config":{{}},"stream_name":"P","name":"x"}}]}}"#);
+        assert_eq!(read(&both).unwrap().unlisted_consumers(&spec, Role::Both), None);
+        // a stream that has none, and one that is no partition
+        assert_eq!(read(&stream("")).unwrap().unlisted_consumers(&spec, Role::Both), None);
+        let other = two.replace("wh.ingest.0.>", "other.>");
+        assert_eq!(read(&other).unwrap().unlisted_consumers(&spec, Role::Both), None);
+    }
+
+    #[test]
     fn a_list_of_answers_reads_as_its_answers() {
         let seen = read(r#"[{"config":{"name":"A"},"created":"t"},{"config":{"name":"B"},"created":"t"}]"#).unwrap();
         assert_eq!(seen.streams.len(), 2);
@@ -220,7 +267,24 @@ mod tests {
             ("{", "is no JSON"),
             ("7", "answer 1: is neither an object"),
             (r#"{"a":1,"b":2}"#, "answer 1: is no known answer: an object with a, b"),
-            (r#"{"config":{},"created":"t"}"#, "a stream without a name"),
+            (r#"{"config":{},"created":"t"}"#, "a stream without a name: config.name is missing"),
+            (r#"{"config":7,"created":"t"}"#, "answer 1: config is a number; it must be an object"),
+            (r#"{"config":{"name":7},"created":"t"}"#, "answer 1: config.name is a number; it must be a text"),
+            (r#"{"config":{"name":"A"},"created":5}"#, "created is a number"),
+            (r#"{"config":{"name":"A"},"created":"t","state":{"messages":"3"}}"#, "state.messages is a text"),
+            (
+                r#"{"streams":[{"config":{"name":"A","max_age":"5m"},"created":"t"}]}"#,
+                "answer 1: streams[0] config.max_age is a text; it must be a whole number",
+            ),
+            (r#"{"streams":"A"}"#, "answer 1: streams must be a list"),
+            (r#"{"streams":[],"total":"1"}"#, "total is a text"),
+            (r#"{"streams":[],"missing":[1]}"#, "missing is a list; it must be a list of texts"),
+            (
+                r#"{"consumers":[{"stream_name":"A","name":"d","config":{"ack_wait":"60s"}}]}"#,
+                "consumers[0] config.ack_wait is a text",
+            ),
+            (r#"{"config":{},"stream_name":"A","name":"d","num_pending":-0.5}"#, "num_pending is a number that is not"),
+            (r#"{"config":{},"stream_name":[],"name":"x"}"#, "stream_name is a list; it must be a text"),
             (r#"{"config":{},"stream_name":"","name":"x"}"#, "without a stream"),
             (r#"{"server_id":"a","version":"1"} {"error":{"code":404}}"#, "answer 2: is a refusal: {\"code\":404}"),
         ] {
