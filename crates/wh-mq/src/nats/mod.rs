@@ -10,6 +10,7 @@ mod broker;
 mod cursor;
 mod envelope;
 mod error;
+mod fault;
 mod history;
 mod letters;
 mod open;
@@ -21,4 +22,5 @@ mod unit;
 
 pub use broker::Broker;
 pub use cursor::epoch;
+pub use fault::{Fault, Faults};
 pub use options::Options;

@@ -1,23 +1,51 @@
 //! What publish, units, history and letters share: the connection, the names, the streams as they were found.
 
-use super::{options::Options, publish::Publish, unit::Units};
+use super::{cursor::epoch, fault::Faults, letters::Letters, options::Options, publish::Publish, unit::Units};
 use crate::{Error, Kind, Result, Unit};
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
+};
 use wh_nats::Connection;
 use wh_topology::{Names, Route, Spec, route};
-use wh_types::{Clock, Cursor, Entropy, Epoch, Stop, Table, Tasks, Tenant, TopicKey};
+use wh_types::{Clock, Cursor, Entropy, Epoch, Stop, Table, Tasks, Tenant, Timestamp, TopicKey};
 
 /// A partition as it was found.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct PartitionStream {
     /// 0..N.
     pub(crate) index: u32,
     /// Its stream's name.
     pub(crate) stream: String,
-    /// Which history its sequences count in.
-    pub(crate) epoch: Epoch,
     /// Its durables as they were found, by shard. Empty where this process owns no units.
     pub(crate) durables: Vec<Durable>,
+    epoch: AtomicU32,
+}
+
+impl PartitionStream {
+    pub(crate) fn new(index: u32, stream: String, epoch: Epoch, durables: Vec<Durable>) -> Self {
+        Self { index, stream, durables, epoch: AtomicU32::new(epoch.0) }
+    }
+
+    /// Which history its sequences count in.
+    pub(crate) fn epoch(&self) -> Epoch {
+        Epoch(self.epoch.load(Ordering::Relaxed))
+    }
+
+    /// Its stream was seen again, with the time it was made. Gives whether it is another one than before.
+    pub(crate) fn seen(&self, created: Timestamp) -> bool {
+        let now = epoch(&self.stream, created).0;
+        self.epoch.swap(now, Ordering::Relaxed) != now
+    }
+
+    /// The place of a sequence.
+    pub(crate) fn cursor(&self, sequence: u64) -> Cursor {
+        Cursor { epoch: self.epoch(), sequence }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.stream
+    }
 }
 
 /// A unit's durable as it was found.
@@ -44,8 +72,12 @@ pub(crate) struct Shared {
     pub(crate) partitions: Vec<PartitionStream>,
     /// The way to the partitions.
     pub(crate) publish: Publish,
+    /// Where letters stand.
+    pub(crate) letters: Letters,
     /// Which units this process holds.
     pub(crate) units: Units,
+    /// What only a wrong topology explains.
+    pub(crate) faults: Faults,
     /// Tasks of this queue.
     pub(crate) tasks: Tasks,
     /// Given by `close`.
@@ -91,15 +123,15 @@ impl Shared {
         Ok((partition, partition.durables.get(unit.shard as usize).ok_or_else(missing)?))
     }
 
-    /// The place of a sequence of a partition.
-    pub(crate) fn cursor(&self, partition: u32, sequence: u64) -> Cursor {
-        let epoch = self.partitions.get(partition as usize).map_or(Epoch(0), |found| found.epoch);
-        Cursor { epoch, sequence }
-    }
-
     /// The tail of a table's subjects.
     pub(crate) fn key(tenant: &Tenant, table: &Table) -> TopicKey {
         TopicKey::new(tenant.clone(), table.clone())
+    }
+
+    /// A block's subject in a partition after prefix, partition and shard.
+    pub(crate) fn ingest_tail<'a>(&self, subject: &'a str) -> Option<&'a str> {
+        let rest = subject.strip_prefix(self.names().prefix.as_str())?.strip_prefix(".ingest.")?;
+        rest.splitn(3, '.').nth(2)
     }
 
     /// Whether the queue is open.

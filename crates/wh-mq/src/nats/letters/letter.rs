@@ -6,7 +6,7 @@
 use crate::{DeadLetter, DeadLetterId, nats::envelope::MSG_ID};
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
-use std::fmt::Write as _;
+use std::{borrow::Cow, fmt::Write as _};
 use wh_types::{Timestamp, TopicKey};
 
 const REASON: &str = "Wh-Reason";
@@ -50,6 +50,17 @@ pub(super) fn headers(letter: &DeadLetter, stream: &str, id: String) -> Vec<(&'s
         headers.push((COLUMN, written(column, MAX_NAME)));
     }
     headers
+}
+
+/// A letter whose body the server takes. A row of ours always fits; a foreign message may not, and is cut with a word
+/// about it, since one that cannot be parked would hold up its unit for ever.
+pub(super) fn fitted(letter: &DeadLetter, most: usize) -> (Cow<'_, DeadLetter>, Bytes) {
+    let bytes = letter.body.len();
+    if bytes <= most {
+        return (Cow::Borrowed(letter), letter.body.clone());
+    }
+    let reason = format!("(the body is cut to {most} of {bytes} bytes) {}", letter.reason);
+    (Cow::Owned(DeadLetter { reason, ..letter.clone() }), letter.body.slice(..most))
 }
 
 /// Reads a letter; `tail` is its subject's part after the prefix. What cannot be read of a foreign message is left
@@ -167,6 +178,14 @@ mod tests {
         let back = back(&long).unwrap();
         assert!(back.reason.len() > 1_000 && long.reason.starts_with(&back.reason), "{}", back.reason.len());
         assert_eq!(back.column.unwrap().len(), MAX_NAME);
+    }
+
+    #[test]
+    fn a_body_that_does_not_fit_is_cut_and_says_so() {
+        let letter = letter("why", None);
+        assert_eq!(fitted(&letter, 7), (Cow::Borrowed(&letter), letter.body.clone()));
+        let (cut, body) = fitted(&letter, 3);
+        assert_eq!((cut.reason.as_str(), &body[..]), ("(the body is cut to 3 of 7 bytes) why", &b"{\"a"[..]));
     }
 
     #[test]

@@ -17,8 +17,6 @@ use crate::Kind;
 pub(crate) enum Answer {
     /// It is stored, by this attempt or before.
     Stored {
-        /// The stream that says so.
-        stream: String,
         /// Where.
         sequence: u64,
         /// Its id was stored before.
@@ -106,7 +104,7 @@ impl Lane {
     fn take(&mut self, index: usize, answer: Answer) {
         let item = &mut self.items[index];
         item.state = match answer {
-            Answer::Stored { sequence, duplicate, .. } => {
+            Answer::Stored { sequence, duplicate } => {
                 self.careful = false;
                 State::Done(Ok(Place { sequence, duplicate }))
             }

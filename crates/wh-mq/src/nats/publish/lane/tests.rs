@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use wh_types::Class;
 
 fn stored(sequence: u64) -> Answer {
-    Answer::Stored { stream: String::new(), sequence, duplicate: false }
+    Answer::Stored { sequence, duplicate: false }
 }
 
 /// Sends all that may be sent.
@@ -125,9 +125,7 @@ proptest! {
             }
             for index in batch {
                 let known = log.iter().position(|stored| *stored == index);
-                let place = |at: usize, duplicate| {
-                    Answer::Stored { stream: String::new(), sequence: at as u64, duplicate }
-                };
+                let place = |at: usize, duplicate| Answer::Stored { sequence: at as u64, duplicate };
                 let behaviour = match script.next().unwrap_or(Server::Stores) {
                     // see the module: what one leader lost, the next does not follow with a lost answer
                     Server::StoresAndSaysNothing if lost => Server::Stores,

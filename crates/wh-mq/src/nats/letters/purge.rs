@@ -1,0 +1,45 @@
+//! Purging: letters are deleted one by one, where the user may.
+
+use super::{letter, list};
+use crate::{
+    DeadLetterId, Error, Kind, Result,
+    nats::{error, shared::Shared},
+};
+use futures::{StreamExt as _, TryStreamExt as _};
+use wh_nats::Kind as Nats;
+use wh_types::Tenant;
+
+const OP: &str = "purge dead letters";
+/// Deletes under way at once.
+const AT_ONCE: usize = 32;
+
+/// Removes a tenant's letters; gives how many there were.
+///
+/// # Errors
+/// Unsupported (no right to delete), Unavailable, Unknown, Stopping.
+pub(crate) async fn purge(shared: &Shared, tenant: &Tenant, ids: &[DeadLetterId]) -> Result<usize> {
+    shared.running(OP)?;
+    if !shared.spec().choices().dlq_delete {
+        return Err(Error::new(OP, Kind::Unsupported("delete dead letters: its user has no right to")));
+    }
+    let filter = list::filter(shared, tenant, None);
+    let deleted = futures::stream::iter(ids).map(|id| one(shared, tenant, &filter, *id)).buffer_unordered(AT_ONCE);
+    deleted.try_fold(0, async |count, gone| Ok(count + usize::from(gone))).await
+}
+
+async fn one(shared: &Shared, tenant: &Tenant, filter: &str, id: DeadLetterId) -> Result<bool> {
+    let Some(sequence) = list::place(shared, filter, id).await? else { return Ok(false) };
+    // another tenant's letter may stand in the index under this id
+    let Some(stored) = list::at(shared, sequence).await? else { return Ok(false) };
+    let own = format!("{}.dlq.{tenant}.", shared.names().prefix);
+    if !stored.subject.starts_with(&own) || letter::id(&|name: &str| stored.first(name)) != Some(id) {
+        return Ok(false);
+    }
+    match shared.connection.api().message_delete(&shared.names().dead_letters, sequence).await {
+        Ok(gone) => Ok(gone),
+        Err(error) if matches!(error.kind(), Nats::Refused { .. }) => {
+            Err(Error::new(OP, Kind::Unsupported("delete dead letters: the server refuses it")).with_source(error))
+        }
+        Err(error) => Err(error::change(OP, error)),
+    }
+}

@@ -1,0 +1,89 @@
+//! Finding the streams and durables. Not judging them.
+
+use super::{
+    cursor::epoch,
+    error,
+    options::Options,
+    shared::{Durable, PartitionStream},
+};
+use crate::{Error, Kind, Result};
+use futures::{StreamExt as _, TryStreamExt as _};
+use std::time::Duration;
+use wh_nats::{Connection, ConsumerInfo};
+
+const OP: &str = "open queue";
+/// Partitions asked about at once.
+const AT_ONCE: usize = 16;
+
+fn missing(what: String) -> Error {
+    Error::new(OP, Kind::NotFound(what.into()))
+}
+
+/// Every partition, by index.
+///
+/// # Errors
+/// `NotFound`, `Denied`, Unavailable.
+pub(super) async fn partitions(connection: &Connection, options: &Options) -> Result<Vec<PartitionStream>> {
+    let partitions = 0..options.spec.choices().partitions;
+    futures::stream::iter(partitions).map(|index| partition(connection, options, index)).buffered(AT_ONCE).try_collect().await
+}
+
+async fn partition(connection: &Connection, options: &Options, index: u32) -> Result<PartitionStream> {
+    let api = connection.api();
+    let subject = options.spec.names().partition_probe(index);
+    let mut found = api.stream_names(&subject).await.map_err(|error| error::request(OP, error))?;
+    let stream = match (found.pop(), found.is_empty()) {
+        (Some(stream), true) => stream,
+        (None, _) => return Err(missing(format!("a stream that takes {subject}"))),
+        (Some(_), false) => return Err(missing(format!("one stream that takes {subject}: several do, and it"))),
+    };
+    let created = api.stream_state(&stream).await.map_err(|error| error::request(OP, error))?.created;
+    let durables = if options.role.ingests() { durables(connection, options, &stream).await? } else { Vec::new() };
+    Ok(PartitionStream::new(index, stream.clone(), epoch(&stream, created), durables))
+}
+
+async fn durables(connection: &Connection, options: &Options, stream: &str) -> Result<Vec<Durable>> {
+    let list = connection.api().consumer_list(stream).await.map_err(|error| error::request(OP, error))?;
+    let names = options.spec.names();
+    let mut durables = Vec::new();
+    for shard in 0..options.spec.choices().shards {
+        let name = names.durable(shard);
+        let info = match list.infos.iter().find(|info| info.name == name) {
+            Some(info) => durable(name, info),
+            // a list may leave out what did not answer in time
+            None => match connection.api().consumer_info(stream, &name).await {
+                Ok(info) => durable(name, &info),
+                Err(error) if error.is_gone() => return Err(missing(format!("the durable {name} of {stream}"))),
+                Err(error) => return Err(error::request(OP, error)),
+            },
+        };
+        durables.push(info);
+    }
+    Ok(durables)
+}
+
+fn durable(name: String, info: &ConsumerInfo) -> Durable {
+    let nanos = |field: &str| Duration::from_nanos(info.config[field].as_u64().unwrap_or(0));
+    Durable {
+        name,
+        ack_wait: nanos("ack_wait"),
+        pinned_ttl: nanos("priority_timeout"),
+        max_ack_pending: info.config["max_ack_pending"].as_u64().unwrap_or(u64::MAX),
+    }
+}
+
+/// History and dead letters, by name.
+///
+/// # Errors
+/// `NotFound`, `Denied`, Unavailable.
+pub(super) async fn streams(connection: &Connection, options: &Options) -> Result<()> {
+    let names = options.spec.names();
+    for stream in [&names.history, &names.dead_letters] {
+        match connection.api().stream_state(stream).await {
+            Ok(_) => {}
+            Err(error) if error.is_gone() => return Err(missing(format!("the stream {stream}"))),
+            Err(error) => return Err(error::request(OP, error)),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,197 @@
+//! Sends the messages of one lane until each has its outcome or the budget is spent.
+
+use super::lane::{Answer, Lane, Place};
+use crate::{
+    Error, Kind, Result,
+    nats::{error, fault::Fault, shared::Shared},
+};
+use bytes::Bytes;
+use futures::{StreamExt as _, stream::FuturesUnordered};
+use std::time::Duration;
+use tokio::sync::{Semaphore, SemaphorePermit};
+use wh_nats::{Headers, Publisher};
+use wh_types::{Backoff, Mono};
+
+/// Bytes on their way and not answered, over all calls, in units of 1 KiB: a server keeps at most 128 MiB of one stream
+/// that it has not stored, and drops what comes beyond.
+const ROOM: u32 = 64 * 1024;
+/// Between attempts. Where nobody leads a stream the refusal comes at once, for 5 to 8 s after its leader died.
+const PAUSE: Backoff = Backoff::half_jitter(Duration::from_millis(50), Duration::from_millis(500));
+
+/// The way to the streams, shared by all calls.
+#[derive(Debug)]
+pub(crate) struct Publish {
+    publisher: Publisher,
+    window: Semaphore,
+    all: u32,
+    room: Semaphore,
+}
+
+impl Publish {
+    pub(crate) fn new(publisher: Publisher, window: usize) -> Self {
+        let all = u32::try_from(window.clamp(1, Semaphore::MAX_PERMITS)).unwrap_or(u32::MAX);
+        Self { publisher, window: Semaphore::new(all as usize), all, room: Semaphore::new(ROOM as usize) }
+    }
+
+    /// Returns once nothing is on its way.
+    pub(crate) async fn drained(&self) {
+        // never closed, so that this only waits
+        drop(self.window.acquire_many(self.all).await);
+    }
+
+    async fn permit(&self, bytes: usize) -> Option<(SemaphorePermit<'_>, SemaphorePermit<'_>)> {
+        let units = u32::try_from(bytes / 1024 + 1).unwrap_or(ROOM).min(ROOM);
+        // never closed
+        Some((self.window.acquire().await.ok()?, self.room.acquire_many(units).await.ok()?))
+    }
+}
+
+/// What is sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Message {
+    pub(crate) subject: String,
+    pub(crate) headers: Vec<(&'static str, String)>,
+    pub(crate) body: Bytes,
+}
+
+/// Stores messages of one stream in the order given, one outcome each.
+pub(crate) async fn drive(shared: &Shared, op: &'static str, stream: &str, messages: Vec<Message>) -> Vec<Result<Place>> {
+    let timeout = shared.spec().choices().publish_timeout;
+    let mut run = Run {
+        shared,
+        stream,
+        timeout,
+        deadline: shared.clock().now() + shared.spec().publish_budget(),
+        lane: Lane::new(messages.len()),
+        errors: messages.iter().map(|_| None).collect(),
+        messages,
+    };
+    run.all().await;
+    let failed = |(kind, error): (Kind, Option<wh_nats::Error>)| {
+        let failed = Error::new(op, kind);
+        if let Some(error) = error { failed.with_source(error) } else { failed }
+    };
+    let outcomes = run.lane.outcomes().into_iter().zip(run.errors);
+    outcomes.map(|(outcome, error)| outcome.map_err(|kind| failed((kind, error)))).collect()
+}
+
+struct Run<'a> {
+    shared: &'a Shared,
+    stream: &'a str,
+    timeout: Duration,
+    /// No attempt outlasts it.
+    deadline: Mono,
+    lane: Lane,
+    messages: Vec<Message>,
+    /// What the last attempt of each failed with.
+    errors: Vec<Option<wh_nats::Error>>,
+}
+
+impl Run<'_> {
+    async fn all(&mut self) {
+        let mut stalls = 0;
+        while !self.lane.done() {
+            if let Some(kind) = self.barred().await {
+                self.lane.give_up(&kind);
+                return;
+            }
+            self.round().await;
+            if self.lane.stalled() && self.lane.settle() {
+                stalls += 1;
+                let pause = PAUSE.delay(stalls, self.shared.entropy());
+                tokio::select! {
+                    () = tokio::time::sleep(pause) => {}
+                    () = self.shared.stop.wait() => {}
+                }
+            }
+        }
+    }
+
+    /// Why nothing may be sent, where that is so. A break of the connection is waited out while it is short.
+    async fn barred(&self) -> Option<Kind> {
+        let shared = self.shared;
+        if shared.stop.given() {
+            return Some(Kind::Stopping);
+        }
+        if self.left().is_none() {
+            return Some(Kind::Unavailable);
+        }
+        let mut watch = shared.connection.watch();
+        loop {
+            let (connected, since) = {
+                let state = watch.borrow_and_update();
+                (state.connected, state.since)
+            };
+            if connected {
+                return None;
+            }
+            let until = (since + self.timeout).min(self.deadline);
+            tokio::select! {
+                changed = watch.changed() => if changed.is_err() { return Some(Kind::Unavailable) },
+                () = tokio::time::sleep_until(until) => return Some(Kind::Unavailable),
+                () = shared.stop.wait() => return Some(Kind::Stopping),
+            }
+        }
+    }
+
+    /// How long an attempt that starts now may take; `None` where none may start any more.
+    fn left(&self) -> Option<Duration> {
+        let left = self.deadline.saturating_duration_since(self.shared.clock().now());
+        // one with hardly any time would only make an outcome unknown
+        (left >= self.timeout / 5).then_some(left.min(self.timeout))
+    }
+
+    /// Sends what may be sent, until all that was is answered.
+    async fn round(&mut self) {
+        let mut under_way = FuturesUnordered::new();
+        loop {
+            let left = self.left().filter(|_| !self.shared.stop.given());
+            let next = self.lane.ready().zip(left);
+            if next.is_none() && under_way.is_empty() {
+                return;
+            }
+            let bytes = next.map_or(0, |(index, _)| self.messages[index].body.len());
+            tokio::select! {
+                biased;
+                Some((index, answered)) = under_way.next(), if !under_way.is_empty() => self.take(index, answered),
+                permit = self.shared.publish.permit(bytes), if next.is_some() => {
+                    let Some((index, left)) = next else { continue };
+                    // handed over only while connected: what a client queues meanwhile would be sent at some later time
+                    if !self.shared.connection.is_connected() {
+                        self.lane.not_sent(index);
+                        continue;
+                    }
+                    let Message { subject, headers, body } = self.messages[index].clone();
+                    let answer = self.shared.publish.publisher.publish(&subject, headers.into_iter().collect::<Headers>(), body, left);
+                    self.lane.sent(index);
+                    under_way.push(async move {
+                        let answered = answer.await;
+                        drop(permit);
+                        (index, answered)
+                    });
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, index: usize, answered: std::result::Result<wh_nats::PubAck, wh_nats::Error>) {
+        let (answer, error) = match answered {
+            Ok(ack) if ack.stream != self.stream => {
+                self.shared.faults.note(Fault::AckedElsewhere {
+                    subject: self.messages[index].subject.clone(),
+                    stream: self.stream.to_owned(),
+                    by: ack.stream,
+                });
+                // nobody delivers it from there
+                (Answer::Never(Kind::Unavailable), None)
+            }
+            Ok(ack) => (Answer::Stored { sequence: ack.sequence, duplicate: ack.duplicate }, None),
+            Err(error) => (error::attempt(&error, self.stream), Some(error)),
+        };
+        if let Answer::Never(Kind::Full { .. } | Kind::NoSpace) = answer {
+            crate::metrics::refused();
+        }
+        self.errors[index] = error;
+        self.lane.answered(index, answer);
+    }
+}
