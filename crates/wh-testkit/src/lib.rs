@@ -5,6 +5,7 @@
 //! server that is missing is an error that says how to get it. Every process started here is killed when its owner is
 //! dropped, and by the kernel when the test process dies first.
 
+pub mod chaos;
 pub mod clickhouse;
 pub mod dynamodb;
 mod env;

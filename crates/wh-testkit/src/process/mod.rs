@@ -88,6 +88,14 @@ impl Process {
         self.signal(Signal::INT)
     }
 
+    /// Sends SIGHUP, which tells some servers to read their configuration again.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn hang_up(&mut self) -> Result<()> {
+        self.signal(Signal::HUP)
+    }
+
     /// Sends SIGSTOP: it hangs until [`Process::resume`].
     ///
     /// # Errors

@@ -3,4 +3,5 @@
 
 mod clickhouse;
 mod fault;
+mod nats;
 mod others;

@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail loudly")]
 
-mod client;
-mod cluster;
 mod formats;
 mod golden;
 mod real;

@@ -1,10 +1,13 @@
 //! The generated configurations on real servers: created, read back, and found without fault by our own verifier.
 
-use crate::{client::Client, cluster::three};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
-use std::{collections::BTreeMap, time::Duration};
-use wh_testkit::{nats, servers::NATS_VERSIONS, until};
+use std::time::Duration;
+use wh_testkit::{
+    nats::{Client, Cluster, Operator, Server, Shape},
+    servers::NATS_VERSIONS,
+    until,
+};
 use wh_topology::{Action, Captured, Choices, Observed, Plan, Role, Spec, Topology, renderer, verify};
 
 fn topology(partitions: u32, shards: u32, replicas: u32) -> Topology {
@@ -12,24 +15,10 @@ fn topology(partitions: u32, shards: u32, replicas: u32) -> Topology {
     Topology::new(Spec::new(choices).unwrap()).unwrap()
 }
 
-/// Creates what the files for the command line say, streams first.
-pub(crate) async fn create(client: &mut Client, topology: &Topology) -> Result<()> {
+/// Creates what the files for the command line say.
+pub(crate) async fn create(operator: &mut Operator, topology: &Topology) -> Result<()> {
     let files = renderer("nats-cli").unwrap().render(topology)?;
-    let files: BTreeMap<_, _> = files.into_iter().map(|file| (file.name, file.text)).collect();
-    for stream in topology.streams() {
-        let subject = format!("$JS.API.STREAM.CREATE.{}", stream.name);
-        client.request(&subject, &files[&format!("{}.json", stream.name)]).await?.json().context(stream.name)?;
-    }
-    for partition in &topology.partitions {
-        let stream = &partition.stream.name;
-        for durable in &partition.shards {
-            let config: Value = serde_json::from_str(&files[&format!("{stream}.{}.json", durable.name)])?;
-            let subject = format!("$JS.API.CONSUMER.DURABLE.CREATE.{stream}.{}", durable.name);
-            let body = json!({ "stream_name": stream, "config": config }).to_string();
-            client.request(&subject, &body).await?.json().with_context(|| durable.name.clone())?;
-        }
-    }
-    Ok(())
+    operator.apply(files.into_iter().map(|file| (file.name, file.text)), &Shape::default()).await
 }
 
 /// Reads everything back, as a capture of raw answers.
@@ -52,10 +41,10 @@ async fn read_back(client: &mut Client, topology: &Topology) -> Result<Observed>
 #[tokio::test]
 async fn every_tested_release_makes_what_was_asked_for() -> Result<()> {
     for version in NATS_VERSIONS {
-        let server = nats::Server::start_version(version).await?;
+        let server = Server::start_version(version).await?;
         let mut client = Client::connect(server.port(), None, "_INBOX_wh").await?;
         let wanted = topology(4, 8, 1);
-        create(&mut client, &wanted).await?;
+        create(&mut server.operator(), &wanted).await?;
         let seen = read_back(&mut client, &wanted).await?;
         assert_eq!((seen.streams.len(), seen.consumers.len()), (7, 32), "{version}");
 
@@ -72,11 +61,10 @@ async fn every_tested_release_makes_what_was_asked_for() -> Result<()> {
 
 #[tokio::test]
 async fn a_cluster_of_three_has_no_finding_at_all() -> Result<()> {
-    let servers = three().await?;
-    let mut client = Client::connect(servers[1].port, None, "_INBOX_wh").await?;
+    let cluster = Cluster::three(NATS_VERSIONS[0]).await?;
     let wanted = topology(2, 2, 3);
-    create(&mut client, &wanted).await?;
-    let (port, wanted) = (servers[1].port, &wanted);
+    create(&mut cluster.operator(), &wanted).await?;
+    let (port, wanted) = (cluster.node(1).port(), &wanted);
     let seen = until(Duration::from_secs(20), "no finding", || without_findings(port, wanted)).await?;
     assert!(Plan::new(wanted, &seen).is_empty());
     Ok(())
@@ -93,10 +81,10 @@ async fn without_findings(port: u16, wanted: &Topology) -> Result<Observed> {
 
 #[tokio::test]
 async fn a_block_is_heard_by_the_history_under_its_own_subject() -> Result<()> {
-    let server = nats::Server::start().await?;
+    let server = Server::start().await?;
     let mut client = Client::connect(server.port(), None, "_INBOX_wh").await?;
     let wanted = topology(4, 8, 1);
-    create(&mut client, &wanted).await?;
+    create(&mut server.operator(), &wanted).await?;
     let stored = client.request("wh.ingest.2.5.acme.a%2Eb", "{}").await?.json()?;
     assert_eq!(stored["stream"], "WH_INGEST_2");
     let port = server.port();
@@ -116,10 +104,10 @@ async fn heard(port: u16) -> Result<()> {
 /// What the plan calls an update the server takes, and what it calls a replacement the server refuses.
 #[tokio::test]
 async fn the_server_agrees_on_what_can_be_changed() -> Result<()> {
-    let server = nats::Server::start().await?;
+    let server = Server::start().await?;
     let mut client = Client::connect(server.port(), None, "_INBOX_wh").await?;
     let wanted = topology(1, 1, 1);
-    create(&mut client, &wanted).await?;
+    create(&mut server.operator(), &wanted).await?;
     let seen = read_back(&mut client, &wanted).await?;
     let stream = serde_json::to_value(&wanted.partitions[0].stream)?;
     let durable = serde_json::to_value(&wanted.partitions[0].shards[0])?;
@@ -175,10 +163,10 @@ async fn the_server_agrees_on_what_can_be_changed() -> Result<()> {
 /// Raising and lowering both counts and back, as the plans say, with a row that is queued throughout.
 #[tokio::test]
 async fn changing_the_counts_twice_leaves_no_orphan_on_a_server() -> Result<()> {
-    let server = nats::Server::start().await?;
+    let server = Server::start().await?;
     let mut client = Client::connect(server.port(), None, "_INBOX_wh").await?;
     let first = topology(1, 2, 1);
-    create(&mut client, &first).await?;
+    create(&mut server.operator(), &first).await?;
     client.request("wh.ingest.0.1.acme.t", "x").await?.json()?;
     for (partitions, shards) in [(3, 4), (2, 1), (1, 2)] {
         let wanted = topology(partitions, shards, 1);

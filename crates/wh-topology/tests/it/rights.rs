@@ -1,13 +1,12 @@
 //! The generated rights in a real server: they load, they are enough for what each role does, and for no more.
 
-use crate::{
-    client::{Client, Reply},
-    cluster::{Server, config},
-    real::create,
-};
+use crate::real::create;
 use anyhow::{Result, ensure};
 use std::process::Command;
-use wh_testkit::servers::{NATS_VERSIONS, nats_server};
+use wh_testkit::{
+    nats::{Client, Options, Reply, Server},
+    servers::{NATS_VERSIONS, nats_server},
+};
 use wh_topology::{Choices, Rights, RightsFormat, Role, Spec, Topology, overlap};
 
 fn spec(domain: Option<&str>) -> Spec {
@@ -15,16 +14,12 @@ fn spec(domain: Option<&str>) -> Spec {
     Spec::new(Choices { shards: 2, replicas: 1, file_store: 512 << 20, js_domain, ..Choices::default() }).unwrap()
 }
 
-/// An account with a user for everything and one for each role.
-fn accounts(spec: &Spec) -> String {
-    let user = |role| {
-        let permissions = Rights::new(spec, role).print(RightsFormat::Nats);
-        format!("{{ user: {role}, password: secret\n{permissions}\n}}")
-    };
-    let users = Role::ALL.map(user).join("\n");
-    format!(
-        "accounts {{ WAVEHOUSE {{ jetstream: enabled\nusers: [\n{{ user: admin, password: secret }}\n{users}\n] }} }}"
-    )
+/// A user for each role.
+fn users(spec: &Spec) -> Options {
+    let role =
+        |options: Options, role: Role| options.user(role.name(), Rights::new(spec, role).print(RightsFormat::Nats));
+    let options = Role::ALL.into_iter().fold(Options::default(), role);
+    spec.choices().js_domain.iter().fold(options, |options, domain| options.domain(domain))
 }
 
 #[test]
@@ -33,8 +28,7 @@ fn the_rights_of_every_role_load_with_and_without_a_domain() -> Result<()> {
         for domain in [None, Some("hub")] {
             let folder = tempfile::tempdir()?;
             let file = folder.path().join("nats.conf");
-            let jetstream = domain.map(|domain| format!("domain: {domain}")).unwrap_or_default();
-            std::fs::write(&file, config(0, folder.path(), &jetstream, &accounts(&spec(domain))))?;
+            std::fs::write(&file, users(&spec(domain)).file(0, folder.path()))?;
             let tried = Command::new(nats_server(version)?).arg("-t").arg("-c").arg(&file).output()?;
             ensure!(tried.status.success(), "{version} {domain:?}: {}", String::from_utf8_lossy(&tried.stderr));
         }
@@ -134,12 +128,10 @@ fn forms(subject: &str, domain: Option<&str>) -> Vec<String> {
 async fn each_role_may_do_what_it_does_and_nothing_else() -> Result<()> {
     for domain in [None, Some("hub")] {
         let spec = spec(domain);
-        let jetstream = domain.map(|domain| format!("domain: {domain}")).unwrap_or_default();
-        let server = Server::start(&jetstream, &accounts(&spec)).await?;
-        let mut admin = Client::connect(server.port, Some("admin"), "_INBOX_wh").await?;
-        create(&mut admin, &Topology::new(spec.clone())?).await?;
+        let server = Server::with(users(&spec)).await?;
+        create(&mut server.operator(), &Topology::new(spec.clone())?).await?;
         for role in Role::ALL {
-            let mut client = Client::connect(server.port, Some(role.name()), "_INBOX_wh").await?;
+            let mut client = Client::connect(server.port(), Some(role.name()), "_INBOX_wh").await?;
             for Ask { subject, body, roles } in ASKS {
                 for subject in forms(subject, domain) {
                     let refused = matches!(client.request(&subject, body).await?, Reply::Refused(_));

@@ -1,5 +1,6 @@
 //! A NATS client of one request at a time, and nothing more.
 
+use super::PASSWORD;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use tokio::{
 
 /// How a request ended.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Reply {
+pub enum Reply {
     /// With this text, which may be empty.
     Text(String),
     /// With a status, such as 503 for no responders.
@@ -21,7 +22,10 @@ pub(crate) enum Reply {
 
 impl Reply {
     /// The JSON of an answer that is no refusal.
-    pub(crate) fn json(self) -> Result<Value> {
+    ///
+    /// # Errors
+    /// It is a status, a refusal, no JSON, or an error of JetStream.
+    pub fn json(self) -> Result<Value> {
         let Self::Text(text) = self else { bail!("no answer: {self:?}") };
         let value: Value = serde_json::from_str(&text).with_context(|| text.clone())?;
         match value.get("error") {
@@ -32,29 +36,42 @@ impl Reply {
 }
 
 /// A connection.
-pub(crate) struct Client {
+#[derive(Debug)]
+pub struct Client {
     stream: BufReader<TcpStream>,
     inbox: String,
     next: u64,
     /// The server's INFO, as it came.
-    pub(crate) info: String,
+    pub info: String,
 }
 
 impl Client {
-    /// Connects, as a user where one is given, with inboxes below `inbox`.
-    pub(crate) async fn connect(port: u16, user: Option<&str>, inbox: &str) -> Result<Self> {
+    /// Connects to 127.0.0.1, as a user with [`PASSWORD`] where one is given, with inboxes below `inbox`.
+    ///
+    /// # Errors
+    /// The server does not take it, or refuses the inbox.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn connect(port: u16, user: Option<&str>, inbox: &str) -> Result<Self> {
         let stream = BufReader::new(TcpStream::connect(("127.0.0.1", port)).await?);
         let mut client = Self { stream, inbox: inbox.to_owned(), next: 0, info: String::new() };
         let info = client.line().await?;
         client.info = info.strip_prefix("INFO ").context("no INFO")?.to_owned();
-        let login = user.map(|user| format!(r#","user":"{user}","pass":"secret""#)).unwrap_or_default();
+        let login = user.map(|user| format!(r#","user":"{user}","pass":"{PASSWORD}""#)).unwrap_or_default();
         let connect = format!(r#"CONNECT {{"verbose":false,"headers":true,"no_responders":true{login}}}"#);
         client.send(&format!("{connect}\r\nSUB {inbox}.> 1\r\n")).await?;
         client.refused_subscription().await?.map_or(Ok(client), |refused| bail!("{refused}"))
     }
 
     /// Asks, and waits for the answer or the refusal.
-    pub(crate) async fn request(&mut self, subject: &str, body: &str) -> Result<Reply> {
+    ///
+    /// # Errors
+    /// Neither comes within 10 seconds, or the connection ends.
+    ///
+    /// # Cancel safety
+    /// Must finish: the answer would be taken for that of the next request. Drop the client too.
+    pub async fn request(&mut self, subject: &str, body: &str) -> Result<Reply> {
         self.next += 1;
         let reply = format!("{}.{}", self.inbox, self.next);
         self.send(&format!("PUB {subject} {reply} {}\r\n{body}\r\n", body.len())).await?;
@@ -77,7 +94,13 @@ impl Client {
     }
 
     /// Subscribes; the refusal, where there is one.
-    pub(crate) async fn subscribe(&mut self, subject: &str) -> Result<Option<String>> {
+    ///
+    /// # Errors
+    /// The connection ends.
+    ///
+    /// # Cancel safety
+    /// Must finish: drop the client too.
+    pub async fn subscribe(&mut self, subject: &str) -> Result<Option<String>> {
         self.send(&format!("SUB {subject} 2\r\n")).await?;
         self.refused_subscription().await
     }
