@@ -21,8 +21,14 @@ pub mod faulty;
     allow(dead_code, unused_imports, reason = "each backend uses a part")
 )]
 mod local;
-#[cfg(any(feature = "embedded", feature = "sim"))]
+#[cfg(any(feature = "embedded", feature = "sim", feature = "nats"))]
+#[cfg_attr(
+    not(any(feature = "embedded", feature = "sim")),
+    allow(dead_code, reason = "each backend uses a part")
+)]
 mod metrics;
+#[cfg(feature = "nats")]
+pub mod nats;
 mod port;
 #[cfg(feature = "sim")]
 pub mod sim;
