@@ -87,7 +87,7 @@ impl Bench {
         self.stop.give();
         self.tasks.wait().await;
         let status = self.broker.status().await.unwrap();
-        status.tenants.values().map(|tenant| tenant.unsettled_rows).sum()
+        status.tenants.values().filter_map(|tenant| tenant.unsettled_rows).sum()
     }
 
     async fn letters(&self) -> Vec<wh_mq::DeadLetter> {

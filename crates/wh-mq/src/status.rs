@@ -21,16 +21,18 @@ pub struct BrokerStatus {
 /// What one tenant's share holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TenantStatus {
-    /// Bytes charged: blocks not settled, and settled ones still inside the history window.
-    pub bytes: u64,
+    /// Bytes charged: blocks not settled, and settled ones still inside the history window. `None` where the backend
+    /// does not count them by tenant.
+    pub bytes: Option<u64>,
     /// The budget, where there is one.
     pub budget_bytes: Option<u64>,
-    /// Rows not settled.
-    pub unsettled_rows: u64,
+    /// Rows not settled. `None` where the backend counts blocks alone.
+    pub unsettled_rows: Option<u64>,
     /// Blocks not settled.
     pub unsettled_blocks: u64,
     /// Dead letters kept, by table.
     pub dead_letters: BTreeMap<Table, u64>,
-    /// Dead letters dropped because their share was full, since the queue was made.
-    pub dead_letters_dropped: u64,
+    /// Dead letters dropped because their share was full, since the queue was made. `None` where the backend does not
+    /// say.
+    pub dead_letters_dropped: Option<u64>,
 }

@@ -267,12 +267,12 @@ impl<B: Clone> Core<B> {
 
     pub(crate) fn status(&self) -> BTreeMap<Tenant, TenantStatus> {
         let status = |tenant: &TenantState<B>| TenantStatus {
-            bytes: tenant.bytes,
+            bytes: Some(tenant.bytes),
             budget_bytes: Some(tenant.allowance.bytes),
-            unsettled_rows: tenant.unsettled_rows,
+            unsettled_rows: Some(tenant.unsettled_rows),
             unsettled_blocks: tenant.unsettled_blocks,
             dead_letters: tenant.letters.counts().clone(),
-            dead_letters_dropped: tenant.letters.dropped(),
+            dead_letters_dropped: Some(tenant.letters.dropped()),
         };
         self.tenants.iter().map(|tenant| (tenant.name.clone(), status(tenant))).collect()
     }

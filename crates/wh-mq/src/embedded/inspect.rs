@@ -123,9 +123,9 @@ fn look(dir: &Path, detail: Detail) -> Result<Report> {
     };
     for (tenant, status) in status {
         let of_tenant = report.tenants.entry(tenant).or_default();
-        of_tenant.bytes = status.bytes;
+        of_tenant.bytes = status.bytes.unwrap_or(0);
         of_tenant.budget_bytes = status.budget_bytes.unwrap_or(0);
-        of_tenant.dead_letters_dropped = status.dead_letters_dropped;
+        of_tenant.dead_letters_dropped = status.dead_letters_dropped.unwrap_or(0);
         for (table, count) in status.dead_letters {
             of_tenant.tables.entry(table).or_default().dead_letters = count;
         }
