@@ -1,0 +1,182 @@
+//! Subscriptions that outlive the client they were made on.
+
+use super::{Connection, Core, slot::Slot};
+use crate::Message;
+use futures::StreamExt as _;
+use parking_lot::Mutex;
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+use tokio::sync::mpsc;
+
+/// Messages of one subject, over reconnects. What is published while nothing is connected is not received.
+#[derive(Debug)]
+pub struct Subscription {
+    wanted: Arc<Wanted>,
+    feed: mpsc::UnboundedReceiver<Fed>,
+    current: Option<async_nats::Subscriber>,
+    generation: u64,
+    core: Arc<Core>,
+    /// Keeps the connection's tasks alive; what these tasks themselves subscribe to must not.
+    _keep: Option<Connection>,
+}
+
+/// What a subscription tells.
+#[derive(Debug)]
+pub(crate) enum Heard {
+    /// A message.
+    Message(Message),
+    /// It is live on another connection now; all that follows came over this one.
+    Connected(u64),
+}
+
+#[derive(Debug)]
+struct Fed {
+    subscriber: async_nats::Subscriber,
+    generation: u64,
+}
+
+/// A subject that is to be subscribed to on every client.
+#[derive(Debug)]
+struct Wanted {
+    id: u64,
+    subject: async_nats::Subject,
+    feed: mpsc::UnboundedSender<Fed>,
+    /// The last generation it was subscribed on.
+    on: AtomicU64,
+}
+
+/// All that is wanted.
+#[derive(Debug, Default)]
+pub(crate) struct Wishes {
+    next: AtomicU64,
+    all: Mutex<HashMap<u64, Arc<Wanted>>>,
+}
+
+impl Wishes {
+    /// Subscribes everything on a client, if it is not there already. False when the client is lost.
+    pub(super) async fn ensure(&self, slot: &Slot) -> bool {
+        let all: Vec<_> = self.all.lock().values().cloned().collect();
+        for wanted in all {
+            if !wanted.ensure(slot).await {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Ends every subscription.
+    pub(super) fn clear(&self) {
+        self.all.lock().clear();
+    }
+}
+
+impl Wanted {
+    async fn ensure(&self, slot: &Slot) -> bool {
+        if self.on.fetch_max(slot.generation, Ordering::AcqRel) >= slot.generation {
+            return true;
+        }
+        match slot.client.subscribe(self.subject.clone()).await {
+            Ok(subscriber) => {
+                _ = self.feed.send(Fed { subscriber, generation: slot.generation });
+                true
+            }
+            Err(_) => false,
+        }
+    }
+}
+
+impl Subscription {
+    pub(super) async fn new(core: Arc<Core>, subject: async_nats::Subject, keep: Option<Connection>) -> Self {
+        let (to, feed) = mpsc::unbounded_channel();
+        let id = core.wishes.next.fetch_add(1, Ordering::Relaxed);
+        let wanted = Arc::new(Wanted { id, subject, feed: to, on: AtomicU64::new(0) });
+        core.wishes.all.lock().insert(id, wanted.clone());
+        let this = Self { wanted, feed, current: None, generation: 0, core, _keep: keep };
+        // one that comes up meanwhile subscribes it by itself
+        if let Some(slot) = this.core.slot.load_full() {
+            this.wanted.ensure(&slot).await;
+        }
+        this
+    }
+
+    /// The next message; waits over reconnects. None once the connection is closed.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn next(&mut self) -> Option<Message> {
+        loop {
+            if let Heard::Message(message) = self.hear().await? {
+                return Some(message);
+            }
+        }
+    }
+
+    /// The number of the connection that the last message came over; 0 before the first.
+    #[must_use]
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Takes the client it is live on, if it is on one already, so that no word of it is given. Says its number.
+    pub(crate) fn prime(&mut self) -> u64 {
+        if let Ok(fed) = self.feed.try_recv() {
+            self.current = Some(fed.subscriber);
+            self.generation = fed.generation;
+        }
+        self.generation
+    }
+
+    /// The subject.
+    #[must_use]
+    pub fn subject(&self) -> &str {
+        &self.wanted.subject
+    }
+
+    /// The next message, or word of another connection.
+    pub(crate) async fn hear(&mut self) -> Option<Heard> {
+        loop {
+            if let Some(current) = &mut self.current {
+                if let Some(message) = current.next().await {
+                    return Some(Heard::Message(Message::new(message)));
+                }
+                self.current = None;
+            }
+            let stop = &self.core.stop;
+            let fed = tokio::select! {
+                biased;
+                fed = self.feed.recv() => fed?,
+                () = stop.wait() => return None,
+            };
+            self.current = Some(fed.subscriber);
+            self.generation = fed.generation;
+            return Some(Heard::Connected(fed.generation));
+        }
+    }
+
+    /// Ends it: once this returns, the server was told, before everything that is sent from now on. Messages that were
+    /// under way may have been lost.
+    ///
+    /// # Cancel safety
+    /// Detached: it ends in any case.
+    pub async fn unsubscribe(mut self) {
+        self.core.wishes.all.lock().remove(&self.wanted.id);
+        self.feed.close();
+        while let Ok(fed) = self.feed.try_recv() {
+            self.current = Some(fed.subscriber);
+        }
+        if let Some(mut current) = self.current.take() {
+            _ = current.unsubscribe().await;
+        }
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.core.wishes.all.lock().remove(&self.wanted.id);
+    }
+}
