@@ -28,7 +28,9 @@ fn answered(api: &ApiError, stream: &str) -> Answer {
         }
         (err_code::ID_IN_PROCESS, _) => Answer::Unanswered,
         (err_code::ACCOUNT_LIMIT | err_code::NO_RESOURCES | err_code::NO_STORAGE, _) => Answer::Never(Kind::NoSpace),
-        (err_code::MESSAGE_TOO_LARGE, _) => Answer::Never(Kind::BadBlock("its stream takes no message as large".into())),
+        (err_code::MESSAGE_TOO_LARGE, _) => {
+            Answer::Never(Kind::BadBlock("its stream takes no message as large".into()))
+        }
         // no leader; or 429, more is waiting there than the stream has stored yet
         (_, Class::Unavailable | Class::Exhausted { .. }) if api.err_code != err_code::OTHER_STREAM => Answer::Refused,
         // what is wrong with the request will be wrong again

@@ -25,7 +25,11 @@ fn missing(what: String) -> Error {
 /// `NotFound`, `Denied`, Unavailable.
 pub(super) async fn partitions(connection: &Connection, options: &Options) -> Result<Vec<PartitionStream>> {
     let partitions = 0..options.spec.choices().partitions;
-    futures::stream::iter(partitions).map(|index| partition(connection, options, index)).buffered(AT_ONCE).try_collect().await
+    futures::stream::iter(partitions)
+        .map(|index| partition(connection, options, index))
+        .buffered(AT_ONCE)
+        .try_collect()
+        .await
 }
 
 async fn partition(connection: &Connection, options: &Options, index: u32) -> Result<PartitionStream> {
@@ -37,7 +41,11 @@ async fn partition(connection: &Connection, options: &Options, index: u32) -> Re
         (None, _) => return Err(missing(format!("a stream that takes {subject}"))),
         (Some(_), false) => return Err(missing(format!("one stream that takes {subject}: several do, and it"))),
     };
-    let created = api.stream_state(&stream).await.map_err(|error| error::request(OP, error))?.created;
+    let state = api.stream_state(&stream).await.map_err(|error| error::request(OP, error))?;
+    let created = state.created.parse().map_err(|error| {
+        let what = format!("{stream} was made at {:?}, which is no time", state.created);
+        Error::new(OP, Kind::Corrupt(what.into())).with_source(error)
+    })?;
     let durables = if options.role.ingests() { durables(connection, options, &stream).await? } else { Vec::new() };
     Ok(PartitionStream::new(index, stream.clone(), epoch(&stream, created), durables))
 }

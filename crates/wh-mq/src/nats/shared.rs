@@ -142,4 +142,3 @@ impl Shared {
         if self.stop.given() { Err(Error::new(op, Kind::Stopping)) } else { Ok(()) }
     }
 }
-

@@ -6,13 +6,13 @@ use crate::{
     nats::{error, shared::Shared},
 };
 use std::collections::BTreeMap;
-use wh_nats::{DirectBatch, DirectGet, Stored};
+use wh_nats::{BatchStart, DirectBatch, DirectGet, Stored};
 use wh_types::{Table, Tenant, TopicKey};
 
 const OP: &str = "dead letters";
 /// Most letters of one page, and most bytes asked for at once.
 const MOST: usize = 1_000;
-const MOST_BYTES: usize = 8 * 1024 * 1024;
+const MOST_BYTES: u64 = 8 * 1024 * 1024;
 
 /// A page of a tenant's letters.
 ///
@@ -49,7 +49,9 @@ pub(super) async fn place(shared: &Shared, filter: &str, id: DeadLetterId) -> Re
     if let Some(sequence) = shared.letters.index.get(id) {
         // one that was purged since still says where its successors are; one that is another letter's does not
         match at(shared, sequence).await? {
-            Some(stored) if letter::id(&|name: &str| stored.first(name)) != Some(id) => shared.letters.index.clear(),
+            Some(stored) if letter::id(&|name: &str| stored.header_first(name)) != Some(id) => {
+                shared.letters.index.clear()
+            }
             _ => return Ok(Some(sequence)),
         }
     }
@@ -90,14 +92,21 @@ struct Found {
 
 /// So many messages from a sequence on; `None` where there are none.
 async fn batch(shared: &Shared, filter: &str, from: u64, count: usize) -> Result<Option<Found>> {
-    let request = DirectBatch { batch: count, seq: Some(from), next_by_subj: Some(filter.to_owned()), max_bytes: Some(MOST_BYTES), ..DirectBatch::default() };
-    let batch = shared.connection.api().direct_batch(&shared.names().dead_letters, request).await;
+    let request = DirectBatch {
+        batch: u32::try_from(count).unwrap_or(u32::MAX),
+        start: BatchStart::Sequence(from),
+        next_by_subj: Some(filter.to_owned()),
+        max_bytes: Some(MOST_BYTES),
+        ..DirectBatch::default()
+    };
+    let batch = shared.connection.api().direct_batch(&shared.names().dead_letters, &request).await;
     let batch = batch.map_err(|error| error::request(OP, error))?;
     let Some(last) = batch.messages.last() else { return Ok(None) };
     let (next, more) = (last.sequence + 1, batch.pending > 0);
     let read = |stored: Stored| {
         let tail = tail(shared, &stored.subject)?;
-        letter::read(tail, |name: &str| stored.first(name), stored.body.clone()).map(|letter| (stored.sequence, letter))
+        letter::read(tail, |name: &str| stored.header_first(name), stored.body().clone())
+            .map(|letter| (stored.sequence, letter))
     };
     Ok(Some(Found { letters: batch.messages.into_iter().filter_map(read).collect(), more, next }))
 }

@@ -58,11 +58,12 @@ async fn is_kept(shared: &Shared, letter: &DeadLetter, sequence: u64) -> Result<
         if look > 0 {
             tokio::time::sleep(BETWEEN_LOOKS).await;
         }
-        let stored = shared.connection.api().direct_get(&shared.names().dead_letters, DirectGet::Sequence(sequence)).await;
+        let stored =
+            shared.connection.api().direct_get(&shared.names().dead_letters, DirectGet::Sequence(sequence)).await;
         // unknown, not unavailable: it was stored once
         let stored = stored.map_err(|error| Error::new(OP, Kind::Unknown).with_source(error))?;
         if let Some(stored) = stored {
-            return Ok(letter::id(&|name: &str| stored.first(name)) == Some(letter.id));
+            return Ok(letter::id(&|name: &str| stored.header_first(name)) == Some(letter.id));
         }
     }
     Ok(false)

@@ -23,8 +23,13 @@ pub(crate) async fn purge(shared: &Shared, tenant: &Tenant, ids: &[DeadLetterId]
         return Err(Error::new(OP, Kind::Unsupported("delete dead letters: its user has no right to")));
     }
     let filter = list::filter(shared, tenant, None);
-    let deleted = futures::stream::iter(ids).map(|id| one(shared, tenant, &filter, *id)).buffer_unordered(AT_ONCE);
-    deleted.try_fold(0, async |count, gone| Ok(count + usize::from(gone))).await
+    let deletes: Vec<_> = ids.iter().map(|id| one(shared, tenant, &filter, *id)).collect();
+    let mut deletes = futures::stream::iter(deletes).buffer_unordered(AT_ONCE);
+    let mut count = 0;
+    while let Some(gone) = deletes.try_next().await? {
+        count += usize::from(gone);
+    }
+    Ok(count)
 }
 
 async fn one(shared: &Shared, tenant: &Tenant, filter: &str, id: DeadLetterId) -> Result<bool> {
@@ -32,7 +37,7 @@ async fn one(shared: &Shared, tenant: &Tenant, filter: &str, id: DeadLetterId) -
     // another tenant's letter may stand in the index under this id
     let Some(stored) = list::at(shared, sequence).await? else { return Ok(false) };
     let own = format!("{}.dlq.{tenant}.", shared.names().prefix);
-    if !stored.subject.starts_with(&own) || letter::id(&|name: &str| stored.first(name)) != Some(id) {
+    if !stored.subject.starts_with(&own) || letter::id(&|name: &str| stored.header_first(name)) != Some(id) {
         return Ok(false);
     }
     match shared.connection.api().message_delete(&shared.names().dead_letters, sequence).await {

@@ -55,7 +55,12 @@ pub(crate) struct Message {
 }
 
 /// Stores messages of one stream in the order given, one outcome each.
-pub(crate) async fn drive(shared: &Shared, op: &'static str, stream: &str, messages: Vec<Message>) -> Vec<Result<Place>> {
+pub(crate) async fn drive(
+    shared: &Shared,
+    op: &'static str,
+    stream: &str,
+    messages: Vec<Message>,
+) -> Vec<Result<Place>> {
     let timeout = shared.spec().choices().publish_timeout;
     let mut run = Run {
         shared,
@@ -176,11 +181,11 @@ impl Run<'_> {
 
     fn take(&mut self, index: usize, answered: std::result::Result<wh_nats::PubAck, wh_nats::Error>) {
         let (answer, error) = match answered {
-            Ok(ack) if ack.stream != self.stream => {
+            Ok(ack) if *ack.stream != *self.stream => {
                 self.shared.faults.note(Fault::AckedElsewhere {
                     subject: self.messages[index].subject.clone(),
                     stream: self.stream.to_owned(),
-                    by: ack.stream,
+                    by: ack.stream.to_string(),
                 });
                 // nobody delivers it from there
                 (Answer::Never(Kind::Unavailable), None)

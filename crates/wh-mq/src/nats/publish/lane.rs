@@ -117,11 +117,6 @@ impl Lane {
         };
     }
 
-    /// Whether nothing is on its way.
-    pub(crate) fn idle(&self) -> bool {
-        self.sent == 0
-    }
-
     /// Whether something failed, and nothing is sent until [`Lane::settle`].
     pub(crate) fn stalled(&self) -> bool {
         self.stalled
@@ -133,7 +128,8 @@ impl Lane {
         let stored = |item: &Item| matches!(item.state, State::Done(Ok(_)));
         let overtaken = self.items.iter().rposition(stored).unwrap_or_default();
         for (index, item) in self.items.iter_mut().enumerate().filter(|(_, item)| item.state == State::Failed) {
-            item.state = if index < overtaken { State::Done(Err(given_up(item, Kind::Unavailable))) } else { State::Ready };
+            item.state =
+                if index < overtaken { State::Done(Err(given_up(item, Kind::Unavailable))) } else { State::Ready };
         }
         self.stalled = false;
         self.careful = true;
