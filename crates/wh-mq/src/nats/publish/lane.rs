@@ -2,9 +2,9 @@
 //! those behind it. Pure: no time, no client.
 //!
 //! Messages are pipelined. One that failed stalls its lane: nothing more is sent until all that is on its way was
-//! answered. It is sent again only while none behind it was stored, since it would come after them; else it ends as it
-//! stands. The first message after a stall goes alone, so that a server that still refuses is asked once, not a window
-//! full of times.
+//! answered. It is sent again only while none behind it was stored, since it would come after them, or, where it is
+//! certain that it was not stored, while none behind it may have been; else it ends as it stands. The first message
+//! after a stall goes alone, so that a server that still refuses is asked once, not a window full of times.
 //!
 //! One disorder is left: a leader that dies with a message, a next one that is there before the message behind it is
 //! sent, and whose answer to that one is lost too. While no leader is there every message is refused at once, which
@@ -125,11 +125,13 @@ impl Lane {
     /// Once a stalled lane is idle: failed messages are ready again, but for those that a stored one has overtaken.
     /// Gives whether any is.
     pub(crate) fn settle(&mut self) -> bool {
-        let stored = |item: &Item| matches!(item.state, State::Done(Ok(_)));
-        let overtaken = self.items.iter().rposition(stored).unwrap_or_default();
+        let last = |test: &dyn Fn(&Item) -> bool| self.items.iter().rposition(test).unwrap_or_default();
+        let stored = last(&|item| matches!(item.state, State::Done(Ok(_))));
+        let perhaps = last(&|item| item.unanswered).max(stored);
         for (index, item) in self.items.iter_mut().enumerate().filter(|(_, item)| item.state == State::Failed) {
-            item.state =
-                if index < overtaken { State::Done(Err(given_up(item, Kind::Unavailable))) } else { State::Ready };
+            // one that is certainly not stored stays behind all that may be
+            let overtaken = index < if item.unanswered { stored } else { perhaps };
+            item.state = if overtaken { State::Done(Err(given_up(item, Kind::Unavailable))) } else { State::Ready };
         }
         self.stalled = false;
         self.careful = true;

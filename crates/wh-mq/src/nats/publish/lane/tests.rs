@@ -43,7 +43,7 @@ fn nothing_is_sent_behind_a_failure_until_all_is_answered_and_then_one_by_one() 
     lane.answered(1, Answer::Refused);
     assert_eq!(lane.ready(), None);
     assert!(lane.stalled());
-    lane.answered(2, Answer::Unanswered);
+    lane.answered(2, Answer::Refused);
     assert!(lane.settle());
     assert_eq!(send(&mut lane), [1], "alone");
     lane.answered(1, stored(2));
@@ -62,6 +62,21 @@ fn one_that_was_overtaken_is_not_sent_again() {
     assert_eq!(send(&mut lane), [3]);
     lane.answered(3, stored(8));
     assert_eq!(classes(lane), [Some(Class::Unavailable), Some(Class::Unknown), None, None]);
+}
+
+#[test]
+fn one_that_was_refused_is_not_sent_behind_one_that_may_be_stored() {
+    let mut lane = Lane::new(3);
+    send(&mut lane);
+    lane.answered(0, Answer::Unanswered);
+    lane.answered(1, Answer::Refused);
+    lane.answered(2, Answer::Unanswered);
+    assert!(lane.settle());
+    for index in [0, 2] {
+        assert_eq!(send(&mut lane), [index]);
+        lane.answered(index, stored(index as u64));
+    }
+    assert_eq!(classes(lane), [None, Some(Class::Unavailable), None]);
 }
 
 #[test]
