@@ -60,6 +60,9 @@ pub(crate) struct TableRows {
     pub(crate) tenant: Tenant,
     pub(crate) table: Table,
     held: BTreeMap<u64, Held>,
+    /// Of `held`, kept beside it: asked for with every block and every settlement.
+    held_rows: usize,
+    held_bytes: usize,
     waiting: VecDeque<u64>,
     waiting_rows: u64,
     waiting_bytes: u64,
@@ -75,6 +78,8 @@ impl TableRows {
             tenant,
             table,
             held: BTreeMap::new(),
+            held_rows: 0,
+            held_bytes: 0,
             waiting: VecDeque::new(),
             waiting_rows: 0,
             waiting_bytes: 0,
@@ -98,8 +103,18 @@ impl TableRows {
         // A redelivered block may be older than what waits: it goes where it belongs.
         let at = self.waiting.partition_point(|other| *other < sequence);
         self.waiting.insert(at, sequence);
+        self.held_rows += delivery.block.rows as usize;
+        self.held_bytes += delivery.block.body.len();
         self.held.insert(sequence, Held { left: delivery.block.rows, delivery });
         true
+    }
+
+    /// Holds a block no longer.
+    fn release(&mut self, sequence: u64) -> Option<Delivery> {
+        let delivery = self.held.remove(&sequence)?.delivery;
+        self.held_rows -= delivery.block.rows as usize;
+        self.held_bytes -= delivery.block.body.len();
+        Some(delivery)
     }
 
     /// Whether nothing of this table is held.
@@ -237,8 +252,7 @@ impl TableRows {
             let Some(held) = self.held.get_mut(&piece.sequence) else { continue };
             held.left = held.left.saturating_sub(piece.end - piece.first);
             if held.left == 0 {
-                tokens.push(held.delivery.token);
-                self.held.remove(&piece.sequence);
+                tokens.extend(self.release(piece.sequence).map(|delivery| delivery.token));
             }
         }
         tokens
@@ -297,23 +311,19 @@ impl TableRows {
     /// Blocks that wait beyond so many held rows and bytes, newest first, are no longer held. Gives their tokens in
     /// order, with how much they were. What is in work stays.
     pub(crate) fn give_back(&mut self, rows: usize, bytes: usize) -> (Vec<AckToken>, usize, usize) {
-        let (mut held_rows, mut held_bytes) = self.held();
-        let (had_rows, had_bytes) = (held_rows, held_bytes);
+        let (had_rows, had_bytes) = self.held();
         let mut tokens = Vec::new();
-        while held_rows > rows || held_bytes > bytes {
-            let Some(held) = self.waiting.pop_back().and_then(|sequence| self.held.remove(&sequence)) else { break };
-            let block = &held.delivery.block;
-            held_rows -= block.rows as usize;
-            held_bytes -= block.body.len();
-            self.waiting_rows -= u64::from(block.rows);
-            self.waiting_bytes -= u64::from(block.decoded_bytes);
-            tokens.push(held.delivery.token);
+        while self.held_rows > rows || self.held_bytes > bytes {
+            let Some(delivery) = self.waiting.pop_back().and_then(|sequence| self.release(sequence)) else { break };
+            self.waiting_rows -= u64::from(delivery.block.rows);
+            self.waiting_bytes -= u64::from(delivery.block.decoded_bytes);
+            tokens.push(delivery.token);
         }
         if self.waiting.is_empty() {
             self.oldest = None;
         }
         tokens.reverse();
-        (tokens, had_rows - held_rows, had_bytes - held_bytes)
+        (tokens, had_rows - self.held_rows, had_bytes - self.held_bytes)
     }
 
     /// Parking failed, or the work was not begun after all: it stays at the front.
@@ -351,9 +361,7 @@ impl TableRows {
 
     /// Rows and compressed bytes held.
     pub(crate) fn held(&self) -> (usize, usize) {
-        self.held.values().fold((0, 0), |(rows, bytes), held| {
-            (rows + held.delivery.block.rows as usize, bytes + held.delivery.block.body.len())
-        })
+        (self.held_rows, self.held_bytes)
     }
 }
 

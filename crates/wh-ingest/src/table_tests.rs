@@ -51,6 +51,14 @@ fn error(failure: Failure, row: Option<u64>) -> SinkError {
     SinkError { failure, refusal, splittable: false, table_scoped: false, row, columns: None, source: None }
 }
 
+/// The running counts are what is held.
+#[track_caller]
+fn counted(rows: &TableRows) {
+    let blocks = || rows.held.values().map(|held| &held.delivery.block);
+    let held = (blocks().map(|block| block.rows as usize).sum(), blocks().map(|block| block.body.len()).sum());
+    assert_eq!(rows.held(), held);
+}
+
 /// Drives a table against a sink that refuses the rows for which `bad` holds; gives (stored, parked, requests).
 fn drive(
     state: &mut TableRows,
@@ -60,6 +68,7 @@ fn drive(
 ) -> (Vec<String>, Vec<String>, u64) {
     let (mut stored, mut parked, mut requests) = (Vec::new(), Vec::new(), 0);
     while let Due::Now = state.due(now(), true, options) {
+        counted(state);
         match state.start(now(), options).unwrap() {
             Work::Insert(chunk) => {
                 requests += 1;
@@ -215,6 +224,7 @@ fn a_redelivered_block_only_lends_its_token() {
     assert!(!rows.accept(again, now()));
     rows.start(now(), &options(10)).unwrap();
     assert_eq!(rows.done(), [AckToken { delivery: 99, sequence: 1 }]);
+    counted(&rows);
     assert_eq!(rows.held(), (0, 0));
 }
 
@@ -264,8 +274,10 @@ fn what_waits_beyond_a_failing_tables_part_is_given_back_newest_first() {
     let (tokens, given, bytes) = rows.give_back(25, usize::MAX);
     assert_eq!((tokens.iter().map(|t| t.sequence).collect::<Vec<_>>(), given), (vec![3, 4], 20));
     assert!(bytes > 0);
+    counted(&rows);
     assert_eq!(rows.held().0, 20);
     let (tokens, ..) = rows.give_back(0, 0);
     assert_eq!(tokens.iter().map(|t| t.sequence).collect::<Vec<_>>(), [2], "what is in work stays");
+    counted(&rows);
     assert_eq!(rows.due(now(), true, &options), Due::Now);
 }
