@@ -107,7 +107,7 @@ impl Bucket {
     /// # Cancel safety
     /// Safe.
     pub async fn read_many(&self, pattern: &str) -> Result<Vec<Entry>> {
-        let subject = self.subject(pattern)?;
+        let subject = self.pattern(pattern)?;
         let which = DirectBatch { multi_last: vec![subject], ..DirectBatch::default() };
         let batch = self.connection.api().direct_batch(&format!("KV_{}", self.name), &which).await?;
         let entries = batch.messages.into_iter().filter_map(|stored| self.entry(stored));
@@ -162,7 +162,7 @@ impl Bucket {
     /// # Cancel safety
     /// Safe.
     pub async fn watch(&self, pattern: &str) -> Result<Watch> {
-        let subscription = self.connection.subscribe(&self.subject(pattern)?).await?;
+        let subscription = self.connection.subscribe(&self.pattern(pattern)?).await?;
         Ok(Watch { subscription, prefix: format!("$KV.{}.", self.name) })
     }
 
@@ -181,7 +181,14 @@ impl Bucket {
     }
 
     fn subject(&self, key: &str) -> Result<String> {
-        if valid(key, b"-_=./*>") && !key.starts_with('.') && !key.ends_with('.') && !key.contains("..") {
+        if key.contains(['*', '>']) {
+            return Err(Error::new(key, Kind::Invalid("a pattern, not a key".into())));
+        }
+        self.pattern(key)
+    }
+
+    fn pattern(&self, key: &str) -> Result<String> {
+        if valid(key, b"-_=./*>") && key.split('.').all(|token| !token.is_empty()) {
             Ok(format!("$KV.{}.{key}", self.name))
         } else {
             Err(Error::new(key, Kind::Invalid("not a key".into())))

@@ -198,10 +198,7 @@ impl Error {
     /// JetStream's error, where it answered with one.
     #[must_use]
     pub fn api(&self) -> Option<&ApiError> {
-        match &self.0.kind {
-            Kind::Api(error) => Some(error),
-            _ => None,
-        }
+        if let Kind::Api(error) = &self.0.kind { Some(error) } else { None }
     }
 
     /// Whether JetStream answered with this number.
@@ -264,5 +261,75 @@ impl fmt::Debug for Error {
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         self.0.source.as_deref().map(|source| source as _)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn class(code: u16, err_code: u64) -> &'static str {
+        ApiError { code, err_code, description: String::new() }.class().name()
+    }
+
+    #[test]
+    fn jetstream_errors_are_judged_by_number() {
+        for (code, err_code, expected) in [
+            (503, 10_077, "exhausted"),
+            (500, 10_047, "exhausted"),
+            (503, 10_023, "exhausted"),
+            (400, 10_002, "exhausted"),
+            (503, 10_008, "unavailable"),
+            (400, 10_060, "unavailable"),
+            (409, 10_158, "unknown"),
+            (400, 10_071, "conflict"),
+            (400, 10_164, "conflict"),
+            (400, 10_054, "invalid"),
+            (404, 10_014, "not_found"),
+            (404, 10_059, "not_found"),
+            (503, 10_039, "unavailable"),
+            (500, 1, "unavailable"),
+            (599, 99_999, "unavailable"),
+            (400, 10_025, "invalid"),
+            (403, 2, "denied"),
+            (429, 0, "exhausted"),
+            (408, 0, "invalid"),
+        ] {
+            assert_eq!(class(code, err_code), expected, "{code} {err_code}");
+        }
+    }
+
+    #[test]
+    fn every_kind_has_a_class_and_a_code_of_its_own() {
+        let api = ApiError { code: 404, err_code: 10_014, description: "consumer not found".into() };
+        let kinds = [
+            (Kind::Disconnected, "unavailable", true),
+            (Kind::Unsent, "unavailable", true),
+            (Kind::Interrupted, "unknown", false),
+            (Kind::Timeout, "unknown", false),
+            (Kind::NoResponders, "unavailable", false),
+            (Kind::Refused { subject: "a".into() }, "denied", false),
+            (Kind::Api(api), "not_found", false),
+            (Kind::TooLarge { bytes: 2, limit: 1 }, "invalid", true),
+            (Kind::BadAnswer("x".into()), "unknown", false),
+            (Kind::Invalid("x".into()), "invalid", true),
+            (Kind::Config("x".into()), "invalid", false),
+            (Kind::Closed, "stopping", false),
+        ];
+        let mut codes = std::collections::BTreeSet::new();
+        for (kind, class, unsent) in kinds {
+            let error = Error::new("op", kind);
+            assert_eq!((error.class().name(), error.is_unsent()), (class, unsent), "{error}");
+            assert!(codes.insert(error.code()), "{error}");
+            assert!(error.to_string().starts_with("op: "), "{error}");
+        }
+    }
+
+    #[test]
+    fn only_an_answer_says_that_something_is_gone() {
+        let gone = |kind: Kind| Error::new("op", kind).is_gone();
+        let api = |err_code| Kind::Api(ApiError { code: 404, err_code, description: String::new() });
+        assert!(gone(api(10_014)) && gone(api(10_059)));
+        assert!(!gone(api(10_037)) && !gone(Kind::NoResponders) && !gone(Kind::Timeout));
     }
 }

@@ -62,3 +62,19 @@ impl fmt::Debug for Headers {
         f.debug_map().entries(pairs).finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_cannot_bring_headers_of_its_own() {
+        let mut headers: Headers = [("Wh-Format", "1"), ("Wh-Reason", "a\r\nNats-Msg-Id: x")].into_iter().collect();
+        headers.append("Wh-Format", "2");
+        assert_eq!((headers.get("Wh-Format"), headers.get("Nats-Msg-Id")), (Some("2"), None));
+        assert_eq!(headers.get("Wh-Reason"), Some("a  Nats-Msg-Id: x"));
+        headers.insert("Wh-Format", "3");
+        assert_eq!(headers.get("Wh-Format"), Some("3"));
+        assert!(!headers.is_empty() && Headers::new().is_empty());
+    }
+}

@@ -152,3 +152,51 @@ pub fn masked(url: &str) -> String {
     let rest = rest.rsplit_once('@').map_or_else(|| rest.to_owned(), |(_, host)| format!("***@{host}"));
     if scheme.is_empty() { rest } else { format!("{scheme}://{rest}") }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(change: impl FnOnce(&mut Options)) -> String {
+        let mut options = Options::new(["nats://127.0.0.1:4222"]);
+        change(&mut options);
+        let error = options.check().unwrap_err();
+        assert!(matches!(error.kind(), crate::Kind::Config(_)), "{error:?}");
+        format!("{error} {error:?}")
+    }
+
+    #[test]
+    fn passwords_in_urls_are_refused_and_not_shown() {
+        for url in ["nats://joe:hush@h:4222", "nats://hush@h", "joe:hush@h", "tls://a:hush@b@h"] {
+            let text = refused(|options| options.urls = vec![url.into()]);
+            assert!(!text.contains("hush") && text.contains("***@h"), "{text}");
+        }
+        assert_eq!(masked("nats://joe:hush@h:4222"), "nats://***@h:4222");
+        assert_eq!(masked("nats://h:4222"), "nats://h:4222");
+        assert_eq!(masked("joe:hush@h"), "***@h");
+    }
+
+    #[test]
+    fn options_that_cannot_work_are_named() {
+        let expected = [
+            ("at least one", refused(|options| options.urls.clear())),
+            ("must be nats://", refused(|options| options.urls = vec!["ws://h:80".into()])),
+            ("not a server's address", refused(|options| options.urls = vec!["http://h".into()])),
+            ("inbox_prefix", refused(|options| options.inbox_prefix = "a b".into())),
+            ("js_domain", refused(|options| options.js_domain = Some("a.b".into()))),
+            ("come together", refused(|options| options.tls.cert_file = Some("x".into()))),
+            ("above 0", refused(|options| options.ping_interval = Duration::ZERO)),
+        ];
+        for (says, text) in expected {
+            assert!(text.contains(says), "{says}: {text}");
+        }
+        assert_eq!(Options::new(["h", "tls://h:1"]).check().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let mut options = Options::new(["nats://h"]);
+        options.credentials = Credentials::Password { user: "joe".into(), password: "hush".into() };
+        assert!(!format!("{options:?}").contains("hush"));
+    }
+}

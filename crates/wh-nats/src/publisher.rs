@@ -2,7 +2,7 @@
 
 use crate::{
     Connection, Error, Headers, Kind, Message, Result,
-    connection::{Core, Replies, Ticket, answered},
+    connection::{Core, Replies, answered},
     error::ApiError,
 };
 use async_nats::{HeaderMap, Subject};
@@ -19,6 +19,7 @@ pub const WINDOW: usize = 1024;
 #[derive(Clone, Debug)]
 pub struct Publisher {
     line: mpsc::UnboundedSender<Outgoing>,
+    replies: Arc<Replies>,
     streams: Arc<Streams>,
     connection: Connection,
 }
@@ -40,13 +41,12 @@ struct Streams(Mutex<Vec<Arc<str>>>);
 
 #[derive(Debug)]
 struct Outgoing {
+    number: u64,
     subject: Subject,
     headers: HeaderMap,
     body: Bytes,
     deadline: Mono,
     to: oneshot::Sender<Result<Message>>,
-    /// The publisher's hold on the wait; handed over when it is sent.
-    ticket: oneshot::Sender<Ticket>,
 }
 
 impl Publisher {
@@ -64,8 +64,8 @@ impl Publisher {
         }
         let replies = core.add_replies().await;
         let (line, outgoing) = mpsc::unbounded_channel();
-        core.spawn("nats/publisher", write(core.clone(), replies, outgoing));
-        Ok(Self { line, streams: Arc::default(), connection: connection.clone() })
+        core.spawn("nats/publisher", write(core.clone(), replies.clone(), outgoing));
+        Ok(Self { line, replies, streams: Arc::default(), connection: connection.clone() })
     }
 
     /// Publishes a message and waits until a stream has stored it. The order of the calls is the order on the wire,
@@ -86,28 +86,28 @@ impl Publisher {
         body: Bytes,
         timeout: Duration,
     ) -> impl Future<Output = Result<PubAck>> + Send + use<> {
-        let (to, answer) = oneshot::channel();
-        let (ticket, held) = oneshot::channel();
+        // dropped after the receiver
+        let ticket = self.replies.ticket();
+        let (to, mut answer) = oneshot::channel();
         let deadline = self.connection.options().clock.now() + timeout;
         let subject = Subject::from(subject);
-        let outgoing = Outgoing { subject: subject.clone(), headers: headers.into_map(), body, deadline, to, ticket };
-        let queued = self.line.send(outgoing).is_ok();
+        let number = ticket.number();
+        let headers = headers.into_map();
+        let queued = self.line.send(Outgoing { number, subject: subject.clone(), headers, body, deadline, to });
         let streams = self.streams.clone();
         async move {
-            if !queued {
+            let ticket = ticket;
+            if queued.is_err() {
                 return Err(Error::new(subject.as_str(), Kind::Closed));
             }
-            let mut held = held;
-            let answer = tokio::time::timeout_at(deadline, answer).await;
-            // dropped at the end: an answer that comes later finds nobody
-            let ticket = held.try_recv();
-            let message = match answer {
-                Ok(Ok(answer)) => answered(&subject, answer?)?,
+            let answer = match tokio::time::timeout_at(deadline, &mut answer).await {
+                Ok(Ok(answer)) => answer,
                 Ok(Err(_)) => return Err(Error::new(subject.as_str(), Kind::Closed)),
-                Err(_) if ticket.is_ok() => return Err(Error::new(subject.as_str(), Kind::Timeout)),
-                Err(_) => return Err(Error::new(subject.as_str(), Kind::Unsent)),
+                Err(_) if ticket.give_up() => return Err(Error::new(subject.as_str(), Kind::Timeout)),
+                // it came in this moment, or it was never sent
+                Err(_) => answer.try_recv().unwrap_or_else(|_| Err(Error::new(subject.as_str(), Kind::Unsent))),
             };
-            streams.read(&subject, message.body())
+            streams.read(&subject, answered(&subject, answer?)?.body())
         }
     }
 }
@@ -120,14 +120,14 @@ async fn write(core: Arc<Core>, replies: Arc<Replies>, mut line: mpsc::Unbounded
             () = core.stop.wait() => return,
             outgoing = line.recv() => outgoing,
         };
-        let Some(outgoing) = outgoing else { return };
+        let Some(Outgoing { number, subject, headers, body, deadline, to }) = outgoing else { return };
         tokio::select! {
             biased;
             () = replies.below(WINDOW) => {}
             () = core.stop.wait() => return,
         }
-        let Outgoing { subject, headers, body, deadline, to, ticket } = outgoing;
-        if to.is_closed() || deadline <= core.options.clock.now() {
+        if deadline <= core.options.clock.now() {
+            _ = to.send(Err(Error::new(subject.as_str(), Kind::Unsent)));
             continue;
         }
         let slot = match core.connected(&subject) {
@@ -137,17 +137,15 @@ async fn write(core: Arc<Core>, replies: Arc<Replies>, mut line: mpsc::Unbounded
                 continue;
             }
         };
-        let held = replies.one_to(subject.clone(), to);
-        let reply = held.reply();
         // before it is sent: from here on its outcome is not known
-        if ticket.send(held).is_err() {
+        if !replies.put(number, subject.clone(), to) {
             continue;
         }
-        let sent = slot.send(subject.clone(), Some(reply.clone()), Some(headers), body).await;
-        if let Err(error) = sent {
-            replies.fail(&reply, error);
+        let reply = replies.reply(number);
+        if let Err(error) = slot.send(subject.clone(), Some(reply), Some(headers), body).await {
+            replies.fail(number, error);
         } else if slot.lost.given() {
-            replies.fail(&reply, Error::new(subject.as_str(), Kind::Interrupted));
+            replies.fail(number, Error::new(subject.as_str(), Kind::Interrupted));
         }
     }
 }
@@ -186,5 +184,28 @@ impl Streams {
             known.push(name.clone());
         }
         name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<PubAck> {
+        Streams::default().read(&Subject::from("wh.ingest.0.0.t.x"), text.as_bytes())
+    }
+
+    #[test]
+    fn answers_of_streams_are_read() {
+        let stored = read(r#"{"stream":"WH_INGEST_0","domain":"hub","seq":7}"#).unwrap();
+        assert_eq!(stored, PubAck { stream: "WH_INGEST_0".into(), sequence: 7, duplicate: false });
+        assert!(read(r#"{"stream":"WH_INGEST_0","seq":7,"duplicate":true}"#).unwrap().duplicate);
+        assert_eq!(&*read(r#"{"stream":"\u0057","seq":1}"#).unwrap().stream, "W");
+        let full =
+            r#"{"error":{"code":503,"err_code":10077,"description":"maximum bytes exceeded"},"stream":"X","seq":0}"#;
+        assert!(read(full).unwrap_err().is_api(10_077));
+        for bad in ["", "x", "{}", r#"{"stream":"","seq":1}"#] {
+            assert!(matches!(read(bad).unwrap_err().kind(), Kind::BadAnswer(_)), "{bad}");
+        }
     }
 }

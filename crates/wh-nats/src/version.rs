@@ -32,3 +32,23 @@ impl fmt::Display for Version {
         f.write_str(&self.text)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_numbers_where_they_are() {
+        for (text, numbers) in [
+            ("2.14.6", Some((2, 14, 6))),
+            ("v2.15.0-RC.1", Some((2, 15, 0))),
+            ("2.16.0+build", Some((2, 16, 0))),
+            ("2.14", None),
+            ("", None),
+            ("new", None),
+        ] {
+            let version = Version::read(text);
+            assert_eq!((version.numbers(), version.to_string()), (numbers, text.to_owned()));
+        }
+    }
+}

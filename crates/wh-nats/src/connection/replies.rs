@@ -84,15 +84,31 @@ impl Replies {
         (self.wait(subject, To::Many(to)), from)
     }
 
-    /// Waits under a sender that exists already.
-    pub(crate) fn one_to(self: &Arc<Self>, subject: Subject, to: oneshot::Sender<Result<Message>>) -> Ticket {
-        self.wait(subject, To::One(to))
+    fn wait(self: &Arc<Self>, subject: Subject, to: To) -> Ticket {
+        let ticket = self.ticket();
+        self.waiting.lock().insert(ticket.number, Waiting { subject, to });
+        ticket
     }
 
-    fn wait(self: &Arc<Self>, subject: Subject, to: To) -> Ticket {
-        let number = self.next.fetch_add(1, Relaxed);
-        self.waiting.lock().insert(number, Waiting { subject, to });
-        Ticket { replies: self.clone(), number }
+    /// A number to wait under later.
+    pub(crate) fn ticket(self: &Arc<Self>) -> Ticket {
+        Ticket { number: self.next.fetch_add(1, Relaxed), replies: self.clone() }
+    }
+
+    /// Waits under the number of a ticket that somebody else holds. False where nobody waits for the answer any more:
+    /// who gives up drops the receiver first and the ticket after it.
+    pub(crate) fn put(&self, number: u64, subject: Subject, to: oneshot::Sender<Result<Message>>) -> bool {
+        let mut waiting = self.waiting.lock();
+        let wanted = !to.is_closed();
+        if wanted {
+            waiting.insert(number, Waiting { subject, to: To::One(to) });
+        }
+        wanted
+    }
+
+    /// Where the answer to a number comes.
+    pub(crate) fn reply(&self, number: u64) -> Subject {
+        format!("{}{number}", self.prefix).into()
     }
 
     /// How many wait.
@@ -134,17 +150,19 @@ impl Replies {
         self.end(|waiting| same(&waiting.subject, subject).then(|| Kind::Refused { subject: subject.to_owned() }));
     }
 
-    /// What waits under this reply subject ends with an error.
-    pub(crate) fn fail(&self, reply: &str, error: Error) {
-        let number = reply.strip_prefix(&self.prefix).and_then(|number| number.parse().ok());
-        let waiting = number.and_then(|number: u64| self.waiting.lock().remove(&number));
-        if let Some(Waiting { to, .. }) = waiting {
-            self.freed.notify_one();
-            match to {
-                To::One(to) => _ = to.send(Err(error)),
-                To::Many(to) => _ = to.send(Err(error)),
-            }
+    /// What waits under this number ends with an error.
+    pub(crate) fn fail(&self, number: u64, error: Error) {
+        if let Some(Waiting { to, .. }) = self.take(number) {
+            to.give(Err(error));
         }
+    }
+
+    fn take(&self, number: u64) -> Option<Waiting> {
+        let taken = self.waiting.lock().remove(&number);
+        if taken.is_some() {
+            self.freed.notify_one();
+        }
+        taken
     }
 
     /// The connection broke: nothing that waits will be answered.
@@ -167,10 +185,16 @@ impl Replies {
             self.freed.notify_one();
         }
         for (to, error) in ended {
-            match to {
-                To::One(to) => _ = to.send(Err(error)),
-                To::Many(to) => _ = to.send(Err(error)),
-            }
+            to.give(Err(error));
+        }
+    }
+}
+
+impl To {
+    fn give(self, answer: Result<Message>) {
+        match self {
+            Self::One(to) => _ = to.send(answer),
+            Self::Many(to) => _ = to.send(answer),
         }
     }
 }
@@ -178,14 +202,89 @@ impl Replies {
 impl Ticket {
     /// Where the answer comes.
     pub(crate) fn reply(&self) -> Subject {
-        format!("{}{}", self.replies.prefix, self.number).into()
+        self.replies.reply(self.number)
+    }
+
+    /// The number.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Gives the wait up. Says whether there was one.
+    pub(crate) fn give_up(&self) -> bool {
+        self.replies.take(self.number).is_some()
     }
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        if self.replies.waiting.lock().remove(&self.number).is_some() {
-            self.replies.freed.notify_one();
+        self.replies.take(self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(subject: String) -> Message {
+        let (payload, length) = (bytes::Bytes::new(), 0);
+        let subject = subject.into();
+        Message::new(async_nats::Message {
+            subject,
+            reply: None,
+            payload,
+            headers: None,
+            status: None,
+            description: None,
+            length,
+        })
+    }
+
+    #[tokio::test]
+    async fn answers_find_their_request_and_others_nobody() {
+        let replies = Replies::new("_INBOX.a");
+        let (ticket, answer) = replies.one("x".into());
+        let (many, mut answers) = replies.many("y".into());
+        for subject in ["_INBOX.a.99", "_INBOX.b.1", "_INBOX.a.x", "_INBOX.a"] {
+            replies.deliver(message(subject.to_owned()));
         }
+        assert_eq!(replies.len(), 2);
+        replies.deliver(message(ticket.reply().to_string()));
+        answer.await.unwrap().unwrap();
+        for _ in 0..2 {
+            replies.deliver(message(many.reply().to_string()));
+            answers.recv().await.unwrap().unwrap();
+        }
+        drop((ticket, many));
+        assert_eq!(replies.len(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_refusal_ends_the_requests_of_its_subject_only() {
+        let replies = Replies::new("_INBOX.a");
+        let (_kept, mut other) = replies.one("$JS.hub.API.STREAM.NAMES".into());
+        let (_ticket, answer) = replies.one("$JS.hub.API.INFO".into());
+        replies.refuse("$JS.API.INFO");
+        let error = answer.await.unwrap().unwrap_err();
+        assert_eq!(error.kind(), &Kind::Refused { subject: "$JS.API.INFO".into() });
+        assert!(other.try_recv().is_err());
+        replies.interrupt(&Kind::Interrupted);
+        assert_eq!(other.await.unwrap().unwrap_err().kind(), &Kind::Interrupted);
+        assert_eq!(replies.len(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_publisher_that_gave_up_leaves_nothing_behind() {
+        let replies = Replies::new("_INBOX.a");
+        let (to, answer) = oneshot::channel();
+        let ticket = replies.ticket();
+        let number = ticket.number();
+        drop((answer, ticket));
+        assert!(!replies.put(number, "x".into(), to));
+        let (to, _answer) = oneshot::channel();
+        let ticket = replies.ticket();
+        assert!(replies.put(ticket.number(), "x".into(), to));
+        assert!(ticket.give_up() && !ticket.give_up());
+        replies.below(1).await;
     }
 }

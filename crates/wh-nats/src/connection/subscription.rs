@@ -139,23 +139,20 @@ impl Subscription {
 
     /// The next message, or word of another connection.
     pub(crate) async fn hear(&mut self) -> Option<Heard> {
-        loop {
-            if let Some(current) = &mut self.current {
-                if let Some(message) = current.next().await {
-                    return Some(Heard::Message(Message::new(message)));
-                }
-                self.current = None;
+        if let Some(current) = &mut self.current {
+            if let Some(message) = current.next().await {
+                return Some(Heard::Message(Message::new(message)));
             }
-            let stop = &self.core.stop;
-            let fed = tokio::select! {
-                biased;
-                fed = self.feed.recv() => fed?,
-                () = stop.wait() => return None,
-            };
-            self.current = Some(fed.subscriber);
-            self.generation = fed.generation;
-            return Some(Heard::Connected(fed.generation));
+            self.current = None;
         }
+        let fed = tokio::select! {
+            biased;
+            fed = self.feed.recv() => fed?,
+            () = self.core.stop.wait() => return None,
+        };
+        self.current = Some(fed.subscriber);
+        self.generation = fed.generation;
+        Some(Heard::Connected(fed.generation))
     }
 
     /// Ends it: once this returns, the server was told, before everything that is sent from now on. Messages that were

@@ -128,3 +128,79 @@ impl Login {
         Ok(auth)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const JWT: &str = "aaa.bbb.ccc";
+
+    fn seed() -> String {
+        KeyPair::new_user().seed().unwrap()
+    }
+
+    fn creds(jwt: &str, seed: &str) -> String {
+        format!(
+            "-----BEGIN NATS USER JWT-----\n{jwt}\n------END NATS USER JWT------\n\n****** IMPORTANT ******\n\
+             NKEY Seed printed below.\n\n-----BEGIN USER NKEY SEED-----\n{seed}\n------END USER NKEY SEED------\n"
+        )
+    }
+
+    fn read_text(text: &str, form: impl Fn(std::path::PathBuf) -> Credentials) -> Result<Login> {
+        let dir = tempfile::TempDir::new().unwrap();
+        let file = dir.path().join("hush.creds");
+        std::fs::write(&file, text).unwrap();
+        read(&form(file))
+    }
+
+    #[test]
+    fn every_form_is_read() {
+        let seed = seed();
+        let jwt = read_text(&creds(JWT, &seed), Credentials::CredsFile).unwrap();
+        assert!(matches!(&jwt, Login::Jwt { jwt, seed: key } if jwt.0.expose() == JWT && key.0.expose() == seed));
+        assert!(matches!(read_text(&format!("{seed}\r\n"), Credentials::NkeySeedFile).unwrap(), Login::Nkey { .. }));
+        assert!(matches!(read_text(&creds(JWT, &seed), Credentials::NkeySeedFile).unwrap(), Login::Nkey { .. }));
+        let password = |file| Credentials::PasswordFile { user: "joe".into(), file };
+        assert!(
+            matches!(read_text("hush\n", password).unwrap(), Login::Password { password, .. } if password.0.expose() == "hush")
+        );
+        assert!(matches!(read_text("hush\n", Credentials::TokenFile).unwrap(), Login::Token(_)));
+        assert!(jwt.has_rights() && !read(&Credentials::None).unwrap().has_rights());
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_refused_without_showing_it() {
+        let (user, account) = (seed(), KeyPair::new_account().seed().unwrap());
+        let half = creds(JWT, &user);
+        for (text, form) in [
+            (half[..60].to_owned(), Credentials::CredsFile as fn(std::path::PathBuf) -> Credentials),
+            (creds("aaa.bbb", &user), Credentials::CredsFile),
+            (creds(JWT, &account), Credentials::CredsFile),
+            (creds(JWT, "SUANOSEED"), Credentials::CredsFile),
+            (String::new(), Credentials::CredsFile),
+            (account.clone(), Credentials::NkeySeedFile),
+            (String::new(), Credentials::NkeySeedFile),
+            ("\n".to_owned(), Credentials::TokenFile),
+        ] {
+            let error = read_text(&text, form).unwrap_err();
+            let shown = format!("{error} {error:?}");
+            assert!(shown.contains("hush.creds"), "{shown}");
+            assert!(!shown.contains(&user) && !shown.contains(&account) && !shown.contains("SUANOSEED"), "{shown}");
+        }
+        let missing = read(&Credentials::TokenFile("/nonexistent/token".into())).unwrap_err();
+        assert!(format!("{missing:?}").contains("/nonexistent/token"));
+    }
+
+    #[test]
+    fn a_login_signs_the_nonce_and_shows_no_secret() {
+        let seed = seed();
+        let login = read_text(&creds(JWT, &seed), Credentials::CredsFile).unwrap();
+        let auth = login.auth(b"nonce").unwrap();
+        let key = KeyPair::from_seed(&seed).unwrap();
+        key.verify(b"nonce", &auth.signature.unwrap()).unwrap();
+        assert_eq!((auth.jwt.as_deref(), auth.nkey), (Some(JWT), None));
+        assert_eq!(format!("{login:?}"), "Jwt");
+        let auth = read_text(&seed, Credentials::NkeySeedFile).unwrap().auth(b"nonce").unwrap();
+        assert_eq!((auth.nkey, auth.jwt), (Some(key.public_key()), None));
+    }
+}

@@ -34,6 +34,7 @@ pub struct Puller {
 /// What a puller hears.
 #[derive(Debug)]
 #[non_exhaustive]
+#[expect(clippy::large_enum_variant, reason = "nearly all are deliveries, and a box for each would cost an allocation")]
 pub enum Pulled {
     /// A message.
     Delivered(Delivered),
