@@ -86,8 +86,9 @@ async fn a_cluster_goes_on_without_one_and_leaders_move() {
         let prefix = created(&mut cluster.operator(), 3).await;
         let stream = format!("{prefix}A");
         let first = cluster.stream_leader(&stream).await.unwrap();
-        cluster.operator().step_down_stream(&stream).await.unwrap();
         let within = Duration::from_secs(20);
+        let look = || async { cluster.operator().step_down_stream(&stream).await };
+        until(within, "it steps down", look).await.unwrap();
         let look = || async { cluster.stream_leader(&stream).await };
         let second = until(within, "another leads", look).await.unwrap();
 
@@ -96,7 +97,8 @@ async fn a_cluster_goes_on_without_one_and_leaders_move() {
         until(within, "a leader that lives", look).await.unwrap();
         cluster.node_mut(second).restart().await.unwrap();
 
-        let paused = cluster.consumer_leader(&stream, "d-0").await.unwrap();
+        let look = || async { cluster.consumer_leader(&stream, "d-0").await };
+        let paused = until(within, "the consumer is led", look).await.unwrap();
         cluster.node_mut(paused).process().pause().unwrap();
         let look = || async { cluster.consumer_leader(&stream, "d-0").await.ok().filter(|leader| *leader != paused) };
         until(within, "a leader that is not paused", look).await.unwrap();

@@ -73,9 +73,10 @@ impl Observed {
         kinds::check(page, "", kinds::LIST)?;
         self.stream_total = self.stream_total.max(page.get("total").and_then(Value::as_u64).unwrap_or(0));
         for (index, stream) in list(page, "streams").into_iter().enumerate() {
-            match stream {
-                Value::String(name) => drop(self.listed_streams.insert(name)),
-                stream => self.take(stream).map_err(|problem| format!("streams[{index}] {problem}"))?,
+            if let Value::String(name) = stream {
+                self.listed_streams.insert(name);
+            } else {
+                self.take(stream).map_err(|problem| format!("streams[{index}] {problem}"))?;
             }
         }
         let missing = list(page, "missing").into_iter().filter_map(|name| Some(name.as_str()?.to_owned()));

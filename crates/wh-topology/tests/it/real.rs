@@ -1,7 +1,7 @@
 //! The generated configurations on real servers: created, read back, and found without fault by our own verifier.
 
 use anyhow::{Context, Result, ensure};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::time::Duration;
 use wh_testkit::{
     nats::{Client, Cluster, Operator, Server, Shape},
