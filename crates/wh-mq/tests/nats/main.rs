@@ -1,0 +1,4 @@
+//! The NATS backend at real servers, beside the conformance suite: what only this backend does, and its faults.
+
+mod publish;
+mod stand;
