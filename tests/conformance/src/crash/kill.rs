@@ -21,6 +21,8 @@ const EVERYTHING: &str = "everything";
 fn options(dir: &Path, keeps: Keeps) -> embedded::Options {
     let mut options = embedded::Options::new(dir);
     options.shards = 3;
+    // what the check holds comes once, however busy the machine is
+    options.ack_wait = std::time::Duration::from_secs(600);
     // small segments, so that sealing and freeing are among what is interrupted
     options.segment_bytes = 512 * 1024;
     options.upkeep_every = std::time::Duration::from_millis(20);
@@ -77,16 +79,21 @@ async fn open_soon(dir: &Path, keeps: Keeps) -> anyhow::Result<embedded::Broker>
 pub(super) fn rounds(rounds: u64, keeps: Keeps) -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let queue = dir.path().join("queue");
+    // what a failure left is kept, to be looked into
+    run(rounds, keeps, &queue).map_err(|error| error.context(format!("see {}", dir.keep().display())))
+}
+
+fn run(rounds: u64, keeps: Keeps, queue: &Path) -> anyhow::Result<()> {
     let mut acked = Acked::default();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     for round in 0..rounds {
         let before = acked.stored();
         // earlier and later in the life of a writer
         let lines = [40, 3_000, 400, 9_000, 1_200][round as usize % 5];
-        write_until_killed(&queue, round, keeps, lines, &mut acked)?;
+        write_until_killed(queue, round, keeps, lines, &mut acked)?;
         runtime
             .block_on(async {
-                let broker = open_soon(&queue, keeps).await?;
+                let broker = open_soon(queue, keeps).await?;
                 ensure!(broker.recovery().damage_count == 0, "{:?}", broker.recovery());
                 acked.check(&broker, keeps).await?;
                 broker.close().await;

@@ -13,6 +13,8 @@ use wh_mq::{Broker as _, embedded};
 fn options(disk: &SimDisk, keeps: Keeps) -> embedded::Options {
     let mut options = embedded::Options::new("/queue");
     options.shards = 3;
+    // what the check holds comes once, however busy the machine is
+    options.ack_wait = std::time::Duration::from_secs(600);
     options.segment_bytes = 128 * 1024;
     options.upkeep_every = std::time::Duration::from_millis(5);
     options.disk = Arc::new(disk.clone());

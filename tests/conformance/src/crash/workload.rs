@@ -79,6 +79,7 @@ async fn consume(broker: &dyn Broker, unit: wh_mq::Unit, report: &Report, failed
             }
             _ => {}
         }
+        report(Answer::Settling(delivery.block.id));
         for outcome in by.settle(&[delivery.token], Verdict::Ack).await {
             outcome?;
             report(Answer::Settled(delivery.block.id));
