@@ -27,6 +27,8 @@ pub(crate) struct Batch {
     pub(crate) ticket: Arc<Ticket>,
     /// Somebody waits for it.
     pub(crate) urgent: bool,
+    /// It may be written with what was reserved.
+    pub(crate) reserved: bool,
     /// Appends that are waited for.
     pub(crate) appends: usize,
     /// Bytes of records that somebody waits for, and that nobody does.
@@ -46,6 +48,7 @@ impl Batch {
             stamped: None,
             ticket,
             urgent: false,
+            reserved: false,
             appends: 0,
             waited_bytes: 0,
             lazy_bytes: 0,

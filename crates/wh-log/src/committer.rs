@@ -1,6 +1,13 @@
 //! The one thread that writes: takes what is queued, commits it as a group, tells who waits.
 
-use crate::{log::Shared, queue::Work, record::Position, ticket::Ticket, writer::Writer};
+use crate::{
+    error::{Error, Kind},
+    log::Shared,
+    queue::Work,
+    record::Position,
+    ticket::Ticket,
+    writer::Writer,
+};
 use std::{
     collections::VecDeque,
     sync::{Arc, Weak},
@@ -70,7 +77,11 @@ pub(crate) fn run(shared: &Shared, mut writer: Writer) {
 pub(crate) fn turn(shared: &Shared, writer: &mut Writer, work: Work) -> bool {
     match work {
         Work::Group(mut batch) => {
-            let result = writer.commit(&mut batch);
+            let result = if shared.segments.reserve.spent() && !batch.reserved {
+                Err(Error::new(Kind::NoSpace, "append", "what room there is is kept for freeing more"))
+            } else {
+                writer.commit(&mut batch)
+            };
             let failed = result.is_err();
             let mut stats = shared.stats.lock();
             stats.count(&batch, &result);

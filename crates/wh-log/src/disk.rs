@@ -159,18 +159,35 @@ pub(crate) fn read_file(disk: &dyn Disk, path: &Path, limit: u64) -> io::Result<
 
 /// Replaces a file so that after a crash there is the old one or the new one, whole.
 pub(crate) fn replace_file(disk: &dyn Disk, path: &Path, parts: &[&[u8]]) -> io::Result<()> {
+    write_beside(disk, path, parts)?;
+    disk.sync_dir(path.parent().unwrap_or(Path::new(".")))
+}
+
+/// The same, but it is certain to be the new one only after the next sync of the folder. What a full disk has no room
+/// for is taken away again.
+pub(crate) fn write_beside(disk: &dyn Disk, path: &Path, parts: &[&[u8]]) -> io::Result<Arc<dyn DiskFile>> {
     let temp = path.with_extension("tmp");
     match disk.remove(&temp) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
         Ok(()) | Err(_) => {}
     }
     let file = disk.open(&temp, Mode::Create)?;
-    let mut offset = 0;
-    for part in parts {
-        write_all(&*file, part, offset)?;
-        offset += part.len() as u64;
+    let write = || {
+        let mut offset = 0;
+        for part in parts {
+            write_all(&*file, part, offset)?;
+            offset += part.len() as u64;
+        }
+        file.sync_data()
+    };
+    match write() {
+        Ok(()) => disk.rename(&temp, path).map(|()| file),
+        Err(error) => {
+            // left behind, it would take the room that somebody frees
+            if let Err(error) = disk.remove(&temp) {
+                tracing::warn!(path = %temp.display(), %error, "{} is left over", temp.display());
+            }
+            Err(error)
+        }
     }
-    file.sync_data()?;
-    disk.rename(&temp, path)?;
-    disk.sync_dir(path.parent().unwrap_or(Path::new(".")))
 }

@@ -1,5 +1,6 @@
 //! The bytes of a segment: its header, groups and records. Pure; `docs/log-format.md` is the reference.
 
+pub(crate) mod extent;
 pub(crate) mod footer;
 pub(crate) mod small;
 

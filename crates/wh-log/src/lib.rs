@@ -18,6 +18,7 @@ mod checkpoint;
 mod committer;
 pub mod disk;
 mod error;
+mod extent;
 mod format;
 mod frames;
 mod log;
@@ -26,6 +27,7 @@ mod opening;
 mod options;
 mod queue;
 mod record;
+mod reserve;
 mod scan;
 mod segments;
 mod stats;
@@ -39,7 +41,7 @@ pub use format::{
     footer::{Footer, Span},
 };
 pub use log::Log;
-pub use opening::{Opening, Recovered};
+pub use opening::{Missing, Opening, Recovered};
 pub use options::Options;
 pub use queue::Room;
 pub use record::{Head, MAX_META_BYTES, Place, Position, Record, RecordRef, Stored};

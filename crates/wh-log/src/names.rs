@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 pub(crate) const LOCK: &str = "LOCK";
 pub(crate) const IDENTITY: &str = "identity";
 pub(crate) const CHECKPOINT: &str = "checkpoint";
+pub(crate) const EXTENT: &str = "extent";
+pub(crate) const RESERVE: &str = "reserve";
 
 /// What a file in the folder is, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,13 @@ use crate::{
     checkpoint::{self, Checkpoint},
     disk::{Disk, Guard, Lock, Mode, read_file, read_most, replace_file, write_all},
     error::{Error, Kind, Result},
-    format::{FORMAT_VERSION, GroupHeader, NoHeader, SEGMENT_HEADER, SegmentHeader, footer::Summary, small},
+    extent,
+    format::{
+        FORMAT_VERSION, GroupHeader, NoHeader, SEGMENT_HEADER, SegmentHeader,
+        extent::{Extent, Held, Loss},
+        footer::Summary,
+        small,
+    },
     log::Log,
     names::{self, Name},
     options::Options,
@@ -19,10 +25,24 @@ use std::{
     path::Path,
     sync::Arc,
 };
+use wh_types::Timestamp;
 
 const OP: &str = "open";
 /// Most damages a report lists one by one.
 const MAX_DAMAGES: usize = 1_000;
+
+/// A stretch of a segment that was durable once and is not there any more: its file is gone, or shorter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// The segment's number, and which bytes of it.
+    pub place: Place,
+    /// The segment's file is gone.
+    pub whole: bool,
+    /// No record of the segment had a higher sequence.
+    pub last_sequence: u64,
+    /// When it was first noticed.
+    pub noticed: Timestamp,
+}
 
 /// What replaying found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,6 +57,21 @@ pub struct Recovered {
     pub damages: Vec<Damage>,
     /// All there are.
     pub damage_count: u64,
+    /// What is missing, those told of at an earlier opening included, as long as segments from that time are kept. What
+    /// is missing of a segment that is there is among the damages too.
+    pub missing: Vec<Missing>,
+}
+
+impl Missing {
+    fn of(loss: &Loss) -> Self {
+        let len = loss.to.saturating_sub(loss.from);
+        Self {
+            place: Place { segment: loss.segment, offset: loss.from, len },
+            whole: loss.from == FIRST,
+            last_sequence: loss.top,
+            noticed: loss.noticed,
+        }
+    }
 }
 
 impl Recovered {
@@ -56,6 +91,8 @@ pub struct Opening {
     guard: Guard,
     checkpoint: Option<Checkpoint>,
     checkpoint_lost: Option<Error>,
+    extent: Option<Extent>,
+    extent_lost: Option<Error>,
     created: bool,
     next_segment: u64,
 }
@@ -88,15 +125,22 @@ impl Opening {
             Err(error) if error.kind() == Kind::Corrupt => (None, Some(error)),
             Err(error) => return Err(error),
         };
+        let (extent, extent_lost) = match extent::read(&*disk, &dir, log) {
+            Ok(extent) => (extent, None),
+            Err(error) if error.kind() == Kind::Corrupt => (None, Some(error)),
+            Err(error) => return Err(error),
+        };
         let stands = checkpoint.as_ref().map_or(0, |c| c.position.segment);
-        let next_segment = listing.highest.max(stands) + 1;
+        let named = extent.as_ref().map_or(0, Extent::highest);
+        let next_segment = listing.highest.max(stands).max(named).saturating_add(1);
         let segments = Arc::new(Segments::new(options, log, listing.free, listing.bad));
         for (number, name) in listing.live {
             let end = if let Name::Sealed(_, end) = name { end } else { FIRST };
             segments.add(number, name, end, None);
         }
         segments.trim();
-        Ok(Self { segments, guard, checkpoint, checkpoint_lost, created, next_segment })
+        segments.reserve.found(&*disk, &dir);
+        Ok(Self { segments, guard, checkpoint, checkpoint_lost, extent, extent_lost, created, next_segment })
     }
 
     /// The log's id, drawn when it was made.
@@ -121,6 +165,28 @@ impl Opening {
     #[must_use]
     pub fn checkpoint_lost(&self) -> Option<&Error> {
         self.checkpoint_lost.as_ref()
+    }
+
+    /// Whether it is known which segments there should be. `false`: the log is older than that note, or the note is
+    /// lost; what is missing cannot be told.
+    #[must_use]
+    pub fn listed(&self) -> bool {
+        self.created || self.extent.is_some()
+    }
+
+    /// Why it is not known which segments there should be although that was noted: the note is damaged.
+    #[must_use]
+    pub fn list_lost(&self) -> Option<&Error> {
+        self.extent_lost.as_ref()
+    }
+
+    /// No record that was ever known to be durable had a higher sequence, those that are gone included; as far as was
+    /// noted.
+    #[must_use]
+    pub fn last_sequence(&self) -> u64 {
+        let Some(extent) = &self.extent else { return 0 };
+        let losses = extent.losses.iter().map(|loss| loss.top);
+        extent.segments.values().map(|held| held.top).chain(losses).fold(extent.mark.held.top, u64::max)
     }
 
     /// The segments there are, oldest first. Where the last one ends is known after the replay.
@@ -167,6 +233,13 @@ impl Opening {
         let all = self.segments.all();
         let tail = all.last().map_or(0, |segment| segment.number);
         let mut recovered = Recovered::default();
+        let known = self.extent.as_ref().map(Extent::known).unwrap_or_default();
+        for (number, held) in &known {
+            if let Some(segment) = self.segments.get(*number) {
+                segment.raise_top(held.top);
+            }
+        }
+        let mut losses = self.missing(&known);
         let mut writer = Writer {
             segments: Arc::clone(&self.segments),
             active: None,
@@ -182,11 +255,13 @@ impl Opening {
             let begins = if segment.number < from.segment { u32::MAX } else { 0 };
             let begins = if segment.number == from.segment { from.offset } else { begins };
             let header = self.header(&segment)?;
+            let held = known.get(&segment.number).copied().unwrap_or_default();
             let mut summary = Summary::default();
-            let found = self.scan(&segment, detail, &mut |event| match event {
+            let found = self.scan(&segment, held, detail, &mut |event| match event {
                 Event::Group(at) => summary.group(at),
                 Event::Record(record) => {
                     summary.record(&record.head);
+                    segment.raise_top(record.head.sequence);
                     if record.place.offset >= begins {
                         recovered.records += 1;
                         on_record(record);
@@ -202,6 +277,7 @@ impl Opening {
             if found.damaged || (header.is_none() && !nothing) {
                 segment.mark_damaged();
             }
+            losses.extend(self.cut_short(&segment, held, found.end)?);
             recovered.torn |= found.torn;
             segment.set_end(found.end);
             if segment.sealed() {
@@ -222,13 +298,16 @@ impl Opening {
                     next_group: found.last_number + 2,
                     summary,
                     marked: false,
+                    listed: true,
                 });
             } else {
                 segment.seal();
                 self.segments.rename(&segment, Name::Sealed(segment.number, found.end))?;
             }
         }
+        self.note(losses, &mut recovered)?;
         self.segments.sync_dir(OP)?;
+        self.reserve();
         for damage in recovered.damages.iter().take(10) {
             tracing::error!(place = %damage.place, head = ?damage.head, "damage in the log at {}", damage.place);
         }
@@ -255,16 +334,69 @@ impl Opening {
         }
     }
 
-    fn scan(&self, segment: &Segment, detail: Detail, on: &mut dyn FnMut(Event<'_>)) -> Result<Found> {
+    fn scan(&self, segment: &Segment, held: Held, detail: Detail, on: &mut dyn FnMut(Event<'_>)) -> Result<Found> {
         let confirmed = self.checkpoint.as_ref().filter(|c| c.position.segment == segment.number);
         let plan = Plan {
             segment: segment.number,
             seed: segment.seed,
             end: segment.sealed().then(|| segment.end()),
-            confirmed: confirmed.map_or(0, |c| c.position.offset),
+            confirmed: confirmed.map_or(0, |c| c.position.offset).max(held.end),
             detail,
         };
         self.segments.scan(segment, plan, OP, on)
+    }
+
+    fn loss(&self, segment: u64, from: u32, held: Held) -> Loss {
+        let (noticed, until) = (self.segments.options.clock.wall(), self.next_segment);
+        Loss { segment, from, to: held.end, top: held.top, noticed, until }
+    }
+
+    /// Segments that were there and are not.
+    fn missing(&self, known: &BTreeMap<u64, Held>) -> Vec<Loss> {
+        let gone = known.iter().filter(|(number, _)| self.segments.get(**number).is_none());
+        gone.map(|(number, held)| self.loss(*number, FIRST, *held)).collect()
+    }
+
+    /// What is missing at the end of a segment.
+    fn cut_short(&self, segment: &Segment, held: Held, end: u32) -> Result<Option<Loss>> {
+        let size = self.segments.file(segment, OP)?.size();
+        let size = size.map_err(|e| Error::new(Kind::Io, OP, format!("segment {}: {e}", segment.number)))?;
+        let held = Held { end: held.end.max(if segment.sealed() { end } else { 0 }), ..held };
+        let from = u32::try_from(size).unwrap_or(u32::MAX).max(FIRST).min(end);
+        Ok((from < held.end).then(|| self.loss(segment.number, from, Held { top: segment.top(), ..held })))
+    }
+
+    /// Reports what is missing, and writes down which segments there are.
+    fn note(&self, losses: Vec<Loss>, recovered: &mut Recovered) -> Result<()> {
+        let (mark, mut told) = self.extent.as_ref().map(|e| (e.mark, e.losses.clone())).unwrap_or_default();
+        for loss in losses {
+            // noticed before, and still so
+            let before = |old: &Loss| (old.segment, old.from, old.to) == (loss.segment, loss.from, loss.to);
+            if !told.iter().any(before) {
+                told.push(loss);
+            }
+        }
+        recovered.missing = told.iter().map(Missing::of).collect();
+        self.segments.extent.adopt(mark, told);
+        match self.segments.write_extent() {
+            // a full disk is served from; what is missing is found again the next time
+            Err(error) if error.kind() == Kind::NoSpace => {
+                tracing::warn!(%error, "the list of segments could not be written");
+                self.segments.extent.keep(&*self.segments.options.disk, &self.segments.options.dir);
+                Ok(())
+            }
+            written => written,
+        }
+    }
+
+    /// Makes the reserve where there is none. The log does without where it cannot.
+    fn reserve(&self) {
+        let bytes = u64::from(self.segments.options.reserve_bytes);
+        if self.segments.reserve.bytes() < bytes
+            && let Err(error) = self.segments.refill_reserve(0)
+        {
+            tracing::warn!(%error, "there is no room for the log's reserve");
+        }
     }
 
     /// Makes what was found out durable, before anything follows from it.

@@ -39,6 +39,9 @@ pub struct Options {
     /// How long after the last group the end of the log is marked, 50 ms by default. A marked end lets recovery tell
     /// damage in the last group from a group that was never finished.
     pub mark_after: Duration,
+    /// Bytes that are kept free for the notes that freeing takes ([`Log::spend_reserve`](crate::Log::spend_reserve)), in
+    /// a file that is removed when the disk is full: 4 MiB by default, 0 for none. At most 1 GiB.
+    pub reserve_bytes: u32,
     /// Most segment files held open for reading, 256 by default.
     pub open_files: usize,
 }
@@ -59,6 +62,7 @@ impl Options {
             quarantine_segments: 4,
             lazy_after: Duration::from_millis(200),
             mark_after: Duration::from_millis(50),
+            reserve_bytes: 4 * MIB,
             open_files: 256,
         }
     }
@@ -79,6 +83,9 @@ impl Options {
         }
         if self.queue_bytes < self.group_bytes {
             return invalid(format!("queue_bytes is {}, it must be at least group_bytes", self.queue_bytes));
+        }
+        if self.reserve_bytes > 1024 * MIB {
+            return invalid(format!("reserve_bytes is {}, it must be at most 1 GiB", self.reserve_bytes));
         }
         if self.open_files == 0 {
             return invalid("open_files is 0, it must be at least 1".into());

@@ -120,21 +120,21 @@ impl Queue {
         self.room.acquire_many(bytes).await.map(Room).map_err(|_| Error::closed("append"))
     }
 
-    pub(crate) async fn append(&self, records: &[Record<'_>]) -> Result<Pending> {
+    pub(crate) async fn append(&self, records: &[Record<'_>], reserved: bool) -> Result<Pending> {
         let frames = Frames::new(records)?;
         let room = self.room(frames.bytes).await?;
-        self.push(&frames, room)
+        self.push(&frames, room, reserved)
     }
 
     pub(crate) fn submit(&self, room: Room<'_>, records: &[Record<'_>]) -> Result<Pending> {
-        self.push(&Frames::new(records)?, room)
+        self.push(&Frames::new(records)?, room, false)
     }
 
     pub(crate) fn try_submit(&self, records: &[Record<'_>]) -> Result<Pending> {
         let frames = Frames::new(records)?;
         self.check(frames.bytes)?;
         match self.room.try_acquire_many(frames.bytes) {
-            Ok(permit) => self.push(&frames, Room(permit)),
+            Ok(permit) => self.push(&frames, Room(permit), false),
             Err(tokio::sync::TryAcquireError::Closed) => Err(Error::closed("append")),
             Err(tokio::sync::TryAcquireError::NoPermits) => Err(self.full()),
         }
@@ -145,7 +145,7 @@ impl Queue {
         Error::new(Kind::QueueFull, "append", text)
     }
 
-    fn push(&self, frames: &Frames<'_>, mut room: Room<'_>) -> Result<Pending> {
+    fn push(&self, frames: &Frames<'_>, mut room: Room<'_>, reserved: bool) -> Result<Pending> {
         let Some(used) = room.0.split(frames.bytes as usize) else {
             let text = format!("the records take {} bytes, room was made for {}", frames.bytes, room.0.num_permits());
             return Err(Error::new(Kind::Invalid, "append", text));
@@ -154,7 +154,7 @@ impl Queue {
         if inner.closing {
             return Err(Error::closed("append"));
         }
-        let pending = inner.push(frames, self.group_bytes, false);
+        let pending = inner.push(frames, self.group_bytes, false, reserved);
         self.appends.fetch_add(1, Ordering::Relaxed);
         self.bytes.fetch_add(frames.bytes as usize, Ordering::Relaxed);
         // given back when the group is done
@@ -174,7 +174,7 @@ impl Queue {
             return Err(self.full());
         }
         inner.lazy_bytes += u64::from(frames.bytes);
-        drop(inner.push(&frames, self.group_bytes, true));
+        drop(inner.push(&frames, self.group_bytes, true, false));
         self.rouse(inner, false);
         Ok(())
     }
@@ -313,7 +313,7 @@ impl Queue {
         match kept {
             None => inner.lazy_bytes -= u64::from(batch.lazy_bytes),
             Some(kept) => match inner.batches.back_mut() {
-                Some(back) if back.len() + kept.len() <= self.group_bytes => back.join(&kept),
+                Some(back) if !back.reserved && back.len() + kept.len() <= self.group_bytes => back.join(&kept),
                 Some(_) | None => inner.batches.push_back(kept),
             },
         }
@@ -325,10 +325,11 @@ impl Queue {
 }
 
 impl Inner {
-    fn push(&mut self, frames: &Frames<'_>, group_bytes: u32, lazy: bool) -> Pending {
-        let fits = |batch: &Batch| batch.records() == 0 || batch.len().saturating_add(frames.bytes) <= group_bytes;
-        if !self.batches.back().is_some_and(fits) {
-            let batch = Batch::new(self.spare.pop().unwrap_or_default(), self.entries_hint);
+    fn push(&mut self, frames: &Frames<'_>, group_bytes: u32, lazy: bool, reserved: bool) -> Pending {
+        let small = |batch: &Batch| batch.records() == 0 || batch.len().saturating_add(frames.bytes) <= group_bytes;
+        if !self.batches.back().is_some_and(|batch| batch.reserved == reserved && small(batch)) {
+            let mut batch = Batch::new(self.spare.pop().unwrap_or_default(), self.entries_hint);
+            batch.reserved = reserved;
             self.batches.push_back(batch);
         }
         let mut at = GROUP_HEADER;

@@ -3,10 +3,12 @@
 use crate::{
     disk::{DiskFile, Mode, read_most},
     error::{Error, Kind, Result},
-    format::{RawRecord, SEGMENT_HEADER, Seed},
-    names::Name,
+    extent::Keeper,
+    format::{RawRecord, SEGMENT_HEADER, Seed, extent::Held},
+    names::{self, Name},
     options::Options,
     record::{Place, Stored},
+    reserve::Reserve,
     scan::{Event, Found, Plan, scan},
 };
 use bytes::Bytes;
@@ -15,7 +17,7 @@ use std::{
     collections::{BTreeMap, VecDeque},
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
 };
 
@@ -45,6 +47,8 @@ pub(crate) struct Segment {
     pub(crate) number: u64,
     pub(crate) seed: Seed,
     end: AtomicU32,
+    /// The highest sequence of a record in it.
+    top: AtomicU64,
     sealed: AtomicBool,
     damaged: AtomicBool,
     /// Held while its file is renamed, so that nobody opens it by a name it just lost.
@@ -57,6 +61,15 @@ impl Segment {
     }
     pub(crate) fn set_end(&self, end: u32) {
         self.end.store(end, Ordering::Release);
+    }
+    pub(crate) fn top(&self) -> u64 {
+        self.top.load(Ordering::Acquire)
+    }
+    pub(crate) fn raise_top(&self, top: u64) {
+        self.top.fetch_max(top, Ordering::AcqRel);
+    }
+    pub(crate) fn held(&self) -> Held {
+        Held { end: self.end(), top: self.top() }
     }
     pub(crate) fn sealed(&self) -> bool {
         self.sealed.load(Ordering::Acquire)
@@ -83,6 +96,8 @@ pub(crate) struct Segments {
     bad: Mutex<VecDeque<u64>>,
     /// Which segments' files are open, in the order of opening.
     opened: Mutex<VecDeque<u64>>,
+    pub(crate) extent: Keeper,
+    pub(crate) reserve: Reserve,
 }
 
 impl Segments {
@@ -94,6 +109,8 @@ impl Segments {
             pool: Mutex::new(pool),
             bad: Mutex::new(bad),
             opened: Mutex::default(),
+            extent: Keeper::default(),
+            reserve: Reserve::default(),
         }
     }
 
@@ -103,6 +120,7 @@ impl Segments {
             number,
             seed: Seed::new(self.log, number),
             end: AtomicU32::new(end),
+            top: AtomicU64::new(0),
             sealed: AtomicBool::new(matches!(name, Name::Sealed(..))),
             damaged: AtomicBool::new(false),
             handle: Mutex::new(Handle { name: Some(name), file: None }),
@@ -228,14 +246,34 @@ impl Segments {
     /// Takes segments out of the log. Returns once that is durable.
     pub(crate) fn retire(&self, numbers: &[u64]) -> Result<()> {
         const OP: &str = "retire";
-        let mut freed = Vec::new();
-        for &number in numbers {
-            let Some(segment) = self.get(number) else { continue };
-            if !segment.sealed() {
-                let text = format!("segment {number} is still written");
-                return Err(Error::new(Kind::Invalid, OP, text));
+        let going: Vec<Arc<Segment>> = numbers.iter().filter_map(|number| self.get(*number)).collect();
+        if let Some(Segment { number, .. }) = going.iter().map(|segment| &**segment).find(|segment| !segment.sealed()) {
+            let text = format!("segment {number} is still written");
+            return Err(Error::new(Kind::Invalid, OP, text));
+        }
+        going.iter().for_each(|segment| drop(self.live.write().remove(&segment.number)));
+        // taken off the list before they go: what is on it and not there is missing
+        if going.iter().any(|segment| segment.end() > FIRST) {
+            let listed = self.write_extent().and_then(|()| self.sync_dir(OP));
+            if let Err(error) = listed {
+                self.live.write().extend(going.into_iter().map(|segment| (segment.number, segment)));
+                return Err(error);
             }
-            self.live.write().remove(&number);
+        }
+        let done = self.give_up(&going);
+        if done.is_err() {
+            let kept = going.into_iter().filter(|segment| segment.name().is_some());
+            self.live.write().extend(kept.map(|segment| (segment.number, segment)));
+        }
+        done
+    }
+
+    /// Gives the files of segments away that are on no list any more.
+    fn give_up(&self, going: &[Arc<Segment>]) -> Result<()> {
+        const OP: &str = "retire";
+        let mut freed = Vec::new();
+        for segment in going {
+            let number = segment.number;
             let mut handle = segment.handle.lock();
             let Some(name) = handle.name else { continue };
             let (dir, disk) = (&self.options.dir, &self.options.disk);
@@ -243,7 +281,7 @@ impl Segments {
             let damaged = segment.damaged.load(Ordering::Acquire);
             let done = if damaged {
                 disk.rename(&from, &Name::Bad(number).path(dir))
-            } else if self.pool.lock().len() + freed.len() < self.options.pool_segments {
+            } else if !self.reserve.spent() && self.pool.lock().len() + freed.len() < self.options.pool_segments {
                 freed.push(number);
                 disk.rename(&from, &Name::Free(number).path(dir))
             } else {
@@ -251,7 +289,7 @@ impl Segments {
             };
             if let Err(e) = done {
                 freed.retain(|&n| n != number);
-                self.live.write().insert(number, Arc::clone(&segment));
+                self.pool.lock().extend(freed);
                 return Err(Error::path(Kind::Io, OP, &from, e));
             }
             if damaged {
@@ -264,6 +302,33 @@ impl Segments {
         self.pool.lock().extend(freed);
         self.trim_bad();
         Ok(())
+    }
+
+    /// Writes down which segments there are. Certain with the next sync of the folder.
+    pub(crate) fn write_extent(&self) -> Result<()> {
+        const OP: &str = "write extent";
+        let (disk, dir) = (&*self.options.disk, &self.options.dir);
+        let held = || {
+            let live = self.live.read();
+            let begun = live.values().filter(|segment| segment.end() > FIRST);
+            begun.map(|segment| (segment.number, segment.held())).collect()
+        };
+        let written = self.extent.replace(disk, dir, self.log, held);
+        written.map_err(|e| Error::path(Kind::Write, OP, &dir.join(names::EXTENT), e))
+    }
+
+    /// Gives up the reserve and every file that waits to be overwritten.
+    pub(crate) fn spend_reserve(&self) -> Result<()> {
+        let free: Vec<u64> = self.pool.lock().drain(..).collect();
+        free.into_iter().for_each(|number| remove(self, Name::Free(number)));
+        self.reserve.spend(&*self.options.disk, &self.options.dir)
+    }
+
+    /// Makes the reserve, or finds out whether there is room for another.
+    pub(crate) fn refill_reserve(&self, at_least: u64) -> Result<()> {
+        let bytes = u64::from(self.options.reserve_bytes);
+        let bytes = if bytes == 0 { 0 } else { bytes.max(at_least) };
+        self.reserve.refill(&*self.options.disk, &self.options.dir, bytes)
     }
 
     /// Removes what is kept beyond its bound.

@@ -32,7 +32,8 @@ impl Stats {
                 self.groups += 1;
                 self.records += batch.records() as u64;
                 self.bytes += u64::from(batch.len());
-                self.full = false;
+                // what the reserve took says nothing about others
+                self.full &= batch.reserved;
             }
             Err(error) if error.kind() == Kind::NoSpace => {
                 self.no_space += 1;

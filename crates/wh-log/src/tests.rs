@@ -1,6 +1,7 @@
 //! The log as a whole, on real files.
 
 mod damage;
+mod extent;
 mod faults;
 mod format;
 mod model;

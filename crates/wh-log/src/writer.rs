@@ -26,6 +26,8 @@ pub(crate) struct Active {
     pub(crate) summary: Summary,
     /// The end is marked.
     pub(crate) marked: bool,
+    /// The list of segments was written since it was begun.
+    pub(crate) listed: bool,
 }
 
 /// Writes groups.
@@ -92,11 +94,24 @@ impl Writer {
         }
     }
 
-    /// Notes a durable group for the footer. Apart from `commit`, so that those who wait need not wait for it.
+    /// Notes a durable group for the footer and in the extent. Apart from `commit`, so that those who wait need not wait
+    /// for it.
     pub(crate) fn note(&mut self, begins: Position, batch: &Batch) {
         if let Some(active) = self.active.as_mut().filter(|a| a.segment.number == begins.segment) {
             active.summary.group(begins.offset);
-            batch.heads().for_each(|head| active.summary.record(&head));
+            let mut top = 0;
+            batch.heads().for_each(|head| {
+                top = head.sequence.max(top);
+                active.summary.record(&head);
+            });
+            active.segment.raise_top(top);
+            if !std::mem::replace(&mut active.listed, true)
+                && let Err(error) = self.segments.write_extent().and_then(|()| self.segments.sync_dir(OP))
+            {
+                // without it less is known of what should be there, and nothing else
+                tracing::warn!(%error, "the list of segments could not be written");
+            }
+            self.segments.extent.note(self.segments.log, begins.segment, active.segment.held());
         }
     }
 
@@ -118,8 +133,15 @@ impl Writer {
             return Err(error);
         }
         self.unnamed = None;
-        self.active =
-            Some(Active { segment, file, end: FIRST, next_group: 1, summary: Summary::default(), marked: true });
+        self.active = Some(Active {
+            segment,
+            file,
+            end: FIRST,
+            next_group: 1,
+            summary: Summary::default(),
+            marked: true,
+            listed: false,
+        });
         Ok(())
     }
 
@@ -141,6 +163,12 @@ impl Writer {
     /// Marks the end of the log: what is before it was durable. `sync`: and the mark is.
     pub(crate) fn mark(&mut self, sync: bool) {
         let Some(active) = &mut self.active else { return };
+        let (segments, segment) = (&self.segments, &active.segment);
+        if sync {
+            segments.extent.settle(segments.log, segment.number, segment.held());
+        } else {
+            segments.extent.note(segments.log, segment.number, segment.held());
+        }
         if active.end > FIRST {
             let marked = active.write_mark().and_then(|()| if sync { active.file.sync_data() } else { Ok(()) });
             if let Err(error) = marked {

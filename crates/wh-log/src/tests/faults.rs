@@ -5,7 +5,7 @@ use crate::{
     Kind, Log, Options, Position, Record,
     disk::{Disk, sim::SimDisk},
 };
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{future::Future as _, path::Path, sync::Arc, time::Duration};
 use wh_types::{Class, Timestamp};
 
 fn lazy<'a>(sequence: u64, body: &'a [&'a [u8]]) -> Record<'a> {
@@ -126,6 +126,50 @@ fn a_full_disk_takes_what_fits_into_segments_that_were_retired() {
     seal(&log);
     let place = fill(&log, &(62..80).collect::<Vec<_>>())[0];
     assert_eq!(place.segment, 3);
+}
+
+#[test]
+fn the_reserve_is_for_what_frees_space_and_comes_back_with_it() {
+    let disk = SimDisk::new(1);
+    let (log, _, _) = open(&disk);
+    let body = super::support::body(6);
+    let parts: [&[u8]; 1] = [&body];
+    let reserve = log.reserve_bytes();
+    assert!(reserve > 0 && disk.files().iter().any(|(path, size)| path.ends_with("reserve") && *size == reserve));
+    fill(&log, &[1, 2, 3]);
+    seal(&log);
+    fill(&log, &[4]);
+    disk.set_capacity(Some(disk.used()));
+    let refused = submit(&log, &[5]);
+    log.step();
+    assert_eq!(outcome(refused).unwrap_err().kind(), Kind::NoSpace);
+    log.spend_reserve().unwrap();
+    // the room is there, and not for everybody
+    let refused = submit(&log, &[5]);
+    log.step();
+    assert_eq!(outcome(refused).unwrap_err().kind(), Kind::NoSpace);
+    let notes = [lazy(6, &parts)];
+    let mut freeing = Box::pin(log.append_reserved(&notes));
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(freeing.as_mut().poll(&mut cx).is_pending());
+    while log.step() {}
+    assert!(matches!(freeing.as_mut().poll(&mut cx), std::task::Poll::Ready(Ok(_))));
+    assert_eq!(log.refill_reserve(0).unwrap_err().kind(), Kind::NoSpace, "there is nothing to make it of yet");
+    assert!(log.stats().full && !disk.files().iter().any(|(path, _)| path.extension().is_some_and(|e| e == "tmp")));
+    let freed = log.segments()[0].bytes;
+    log.retire(&[1]).unwrap();
+    assert!(u64::from(freed) < reserve || log.refill_reserve(0).is_ok(), "a retired file is removed, not kept");
+    disk.set_capacity(None);
+    log.refill_reserve(0).unwrap();
+    assert!(!log.stats().full);
+    drop(freeing);
+    fill(&log, &[5]);
+    // another life finds it, and one that lost it makes it anew
+    let (log, ..) = reopen(&disk, log);
+    assert_eq!(log.reserve_bytes(), reserve);
+    disk.remove(&Path::new(super::support::DIR).join("reserve")).unwrap();
+    let (log, ..) = reopen(&disk, log);
+    assert_eq!(log.reserve_bytes(), reserve);
 }
 
 #[test]

@@ -94,6 +94,7 @@ impl Model {
             group_bytes: 16 * 1024,
             queue_bytes: 64 * 1024,
             pool_segments: 2,
+            reserve_bytes: 2 * 1024,
             ..Options::new("/log")
         }
     }

@@ -28,6 +28,7 @@ pub(super) fn disk_options(disk: &SimDisk) -> Options {
         segment_bytes: 64 * 1024,
         group_bytes: 16 * 1024,
         queue_bytes: 64 * 1024,
+        reserve_bytes: 4 * 1024,
         ..Options::new(DIR)
     }
 }
@@ -100,6 +101,12 @@ pub(super) fn seal(log: &Log) {
     assert!(seal.as_mut().poll(&mut cx).is_pending());
     while log.step() {}
     assert!(seal.as_mut().poll(&mut cx).is_ready());
+}
+
+/// As a log is that was never told how far it was.
+pub(super) fn forget_extent(disk: &SimDisk) {
+    disk.remove(&Path::new(DIR).join(crate::names::EXTENT)).unwrap();
+    disk.sync_dir(Path::new(DIR)).unwrap();
 }
 
 pub(super) fn close(log: &Log) {

@@ -43,6 +43,7 @@ fn a_group_that_was_judged_cut_short_is_not_completed_later() {
     // the end of the file is lost, the group's header is not
     let file = pathed(Name::Open(1));
     disk.truncate(&file, 3_000);
+    super::support::forget_extent(&disk);
     let (log, recovered, seen) = reopen(&disk, log);
     assert_eq!((seen, recovered.torn), (vec![1], true));
     // and now there is an end of zeros, as the group had it
