@@ -50,6 +50,13 @@ impl ApiError {
         self
     }
 
+    /// With its text in other words.
+    pub(crate) fn reworded(mut self, words: impl FnOnce(&str) -> String) -> Self {
+        let inner = Arc::make_mut(&mut self.0);
+        inner.message = words(&inner.message);
+        self
+    }
+
     /// With the delay the failure itself named. A code that allows no retry stays so.
     pub(crate) fn with_retry_after(mut self, delay: Duration) -> Self {
         let inner = Arc::make_mut(&mut self.0);

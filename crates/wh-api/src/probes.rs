@@ -69,8 +69,9 @@ pub(crate) async fn live() -> Response {
 pub(crate) async fn ready(State(app): State<Arc<App>>) -> Response {
     let mut seen = vec![("queue".to_owned(), queue(&app).await), schema(&app)];
     for tenant in app.served.iter() {
-        if let Some(error) = tenant.runtime.schema.stats().last_error {
-            seen.push((format!("clickhouse of tenant {}", tenant.runtime.tenant), Health::Degraded(error)));
+        let fault = || tenant.runtime.schema.get().and_then(|schema| schema.user_fault().map(str::to_owned));
+        if let Some(reason) = tenant.runtime.schema.stats().last_error.or_else(fault) {
+            seen.push((format!("clickhouse of tenant {}", tenant.runtime.tenant), Health::Degraded(reason)));
         }
     }
     seen.extend(app.checks.iter().map(|check| (check.name.to_owned(), (check.look)())));

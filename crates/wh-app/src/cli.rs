@@ -1,7 +1,8 @@
 //! The command line: flags in, exit code out. What a command does stands elsewhere.
 
 use crate::{
-    About, Exit, doctor, error::with_causes, health, mq_cli, queue, queue_report, run, telemetry::install_logs,
+    About, Exit, doctor, doctor_clickhouse, error::with_causes, health, mq_cli, parts, queue, queue_report, run,
+    telemetry::install_logs,
 };
 use clap::{Parser, Subcommand};
 use std::{
@@ -18,6 +19,9 @@ use wh_types::SystemClock;
 #[derive(Debug, Parser)]
 #[command(disable_version_flag = true)]
 struct Cli {
+    /// Print version and commit
+    #[arg(long, short = 'V')]
+    version: bool,
     /// The configuration file
     #[arg(
         long,
@@ -43,7 +47,8 @@ enum Command {
     /// What to create on a NATS cluster: print it, permit it, judge it, plan it
     #[command(subcommand)]
     Mq(Box<mq_cli::MqCommand>),
-    /// Measure what the data folder's disk can do, and what ingest rate to expect
+    /// Measure what the data folder's disk can do and what ingest rate to expect, and see whether ClickHouse can be used:
+    /// exit code 1 when somebody must change something
     Doctor,
     /// Ask a running server whether it lives: exit code 0 or 1
     Health {
@@ -53,7 +58,7 @@ enum Command {
     },
     /// Print version and commit
     Version {
-        /// As a JSON object
+        /// As the JSON object that /version gives
         #[arg(long)]
         json: bool,
     },
@@ -115,6 +120,10 @@ pub fn run_with(
             return Exit::Ok;
         }
     };
+    if cli.version {
+        say(out, &about);
+        return Exit::Ok;
+    }
     let file = cli.config.as_deref();
     match cli.command.unwrap_or(Command::Serve) {
         Command::Serve => with_config(file, environment, err, |loaded, err| serve(about, loaded, err)),
@@ -134,11 +143,10 @@ pub fn run_with(
             with_config(file, environment, err, |loaded, err| ask(&health::url(&loaded.config.server), err))
         }
         Command::Version { json } => {
-            let About { name, version, commit } = about;
-            if json {
-                say(out, &serde_json::json!({ "name": name, "version": version, "commit": commit }));
-            } else {
-                say(out, &about);
+            match json.then(|| serde_json::to_string(&parts::version(about))) {
+                Some(Ok(json)) => say(out, &json),
+                Some(Err(error)) => say(err, &error),
+                None => say(out, &about),
             }
             Exit::Ok
         }
@@ -211,9 +219,16 @@ fn look(
 
 fn examine(loaded: &Loaded, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
     match doctor::measure(&loaded.config.data_dir, Duration::from_secs(2), &SystemClock) {
-        Ok(measured) => {
-            say(out, &measured);
-            Exit::Ok
+        Ok(measured) => say(out, &measured),
+        Err(error) => {
+            say(err, &format_args!("{error:#}"));
+            return Exit::Failure;
+        }
+    }
+    match blocking(doctor_clickhouse::look(&loaded.config)) {
+        Ok(found) => {
+            say(out, &found);
+            if found.is_fault() { Exit::Failure } else { Exit::Ok }
         }
         Err(error) => {
             say(err, &format_args!("{error:#}"));
@@ -222,13 +237,13 @@ fn examine(loaded: &Loaded, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
     }
 }
 
+/// Runs a question that a command asks.
+fn blocking<T>(ask: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(ask)
+}
+
 fn ask(url: &str, err: &mut dyn Write) -> Exit {
-    let asked = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(anyhow::Error::from)
-        .and_then(|runtime| runtime.block_on(health::ask(url)));
-    match asked {
+    match blocking(health::ask(url)) {
         Ok(()) => Exit::Ok,
         Err(error) => {
             say(err, &format_args!("not healthy: {error:#}"));

@@ -51,9 +51,13 @@ fn every_command_that_needs_a_configuration_refuses_a_bad_one_with_all_findings(
 
 #[test]
 fn version_reference_help_and_mistakes() {
-    assert_eq!(command(&["version"], &[]).out, "wavehouse 1.2.3 (abc)\n");
+    for line in [&["version"][..], &["--version"], &["-V"]] {
+        let said = command(line, &[("WH_TYPO", "1")]);
+        assert_eq!((said.exit, said.out.as_str()), (Exit::Ok, "wavehouse 1.2.3 (abc)\n"), "{line:?}");
+    }
     let json: serde_json::Value = serde_json::from_str(&command(&["version", "--json"], &[]).out).unwrap();
-    assert_eq!(json, serde_json::json!({ "name": "wavehouse", "version": "1.2.3", "commit": "abc" }));
+    // the same as GET /version
+    assert_eq!(json, serde_json::json!({ "version": "1.2.3", "git_commit": "abc", "build_time": "unknown" }));
     assert_eq!(command(&["config", "reference"], &[]).out, reference());
     let help = command(&["--help"], &[]);
     assert!(help.exit == Exit::Ok && help.out.contains("health"), "{}", help.out);

@@ -9,6 +9,7 @@ pub mod cli;
 mod clickhouse;
 mod data_dir;
 mod doctor;
+mod doctor_clickhouse;
 mod error;
 mod exit;
 mod front;

@@ -33,6 +33,11 @@ impl Unread {
         self.0.store(!body.is_end_stream(), Ordering::Relaxed);
         Watched { body, unread: self.clone() }
     }
+
+    /// Whether some of it has not been read.
+    pub(crate) fn is_left(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 /// A body that says when it was read to its end.
@@ -109,7 +114,7 @@ impl AsyncWrite for Lingering {
         let this = self.get_mut();
         if this.until.is_none() {
             ready!(Pin::new(&mut this.stream).poll_shutdown(cx))?;
-            if !this.unread.0.load(Ordering::Relaxed) {
+            if !this.unread.is_left() {
                 return Poll::Ready(Ok(()));
             }
         }

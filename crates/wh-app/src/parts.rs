@@ -1,6 +1,6 @@
 //! From the configuration's words to those of the worker and the API.
 
-use crate::{life::Life, telemetry::Metrics};
+use crate::{About, life::Life, telemetry::Metrics};
 use std::{collections::HashMap, sync::Arc};
 use wh_api::{ApiOptions, OperatorKey, TenantLimits, TenantRuntime};
 use wh_clickhouse::SchemaHandle;
@@ -59,14 +59,19 @@ pub(crate) fn api_parts(
         entropy: life.entropy.clone(),
         stop,
         process: life.instance.as_str().into(),
-        version: wh_api::Version {
-            version: about.version.to_owned(),
-            git_commit: about.commit.to_owned(),
-            // a build of the same commit is the same build
-            build_time: "unknown".to_owned(),
-        },
+        version: version(*about),
         checks: Vec::new(),
         metrics: config.prometheus.enabled.then(|| (config.prometheus.path.clone(), render(life.metrics.clone()))),
+    }
+}
+
+/// What `/version` and `wavehouse version --json` say.
+pub(crate) fn version(about: About) -> wh_api::Version {
+    wh_api::Version {
+        version: about.version.to_owned(),
+        git_commit: about.commit.to_owned(),
+        // a build of the same commit is the same build
+        build_time: "unknown".to_owned(),
     }
 }
 

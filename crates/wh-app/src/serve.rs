@@ -6,7 +6,7 @@ use crate::{
     metrics,
 };
 use axum::body::Body;
-use http::{Request, Response};
+use http::{HeaderValue, Request, Response, header};
 use hyper::{server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use std::{convert::Infallible, io, net::SocketAddr, sync::Arc, time::Duration};
@@ -184,8 +184,16 @@ async fn serve<S: Api>(builder: http1::Builder, stream: TcpStream, front: Front<
     let unread = Unread::default();
     let stream = Lingering::new(stream, unread.clone());
     let service = service_fn(move |request: Request<hyper::body::Incoming>| {
-        let (front, request) = (front.clone(), request.map(|body| unread.watch(body)));
-        async move { front.call(request).await }
+        let (front, unread) = (front.clone(), unread.clone());
+        let request = request.map(|body| unread.watch(body));
+        async move {
+            let mut answer = front.call(request).await?;
+            // what is left of the body stands where the next request would: say that none is read
+            if unread.is_left() {
+                answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            }
+            Ok::<_, Infallible>(answer)
+        }
     });
     let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
     let ended = tokio::select! {

@@ -154,4 +154,17 @@ async fn an_answer_that_comes_before_the_body_is_read_by_a_client_that_still_sen
     let ((), read) = tokio::join!(sending, reader.read_to_string(&mut answer));
     read.unwrap();
     assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("fast"), "{answer}");
+    assert!(answer.contains("connection: close\r\n"), "a client is told that its connection ends: {answer}");
+}
+
+#[tokio::test]
+async fn a_connection_whose_bodies_are_read_is_kept() {
+    let bench = bench(limits()).await;
+    let route = axum::routing::post(|body: axum::body::Bytes| async move { format!("{} bytes", body.len()) });
+    bench.front.set(Phase::Serving(Router::new().route("/read", route)));
+    let one = "POST /read HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\nhello";
+    let last = one.replace("host: a", "host: a\r\nconnection: close");
+    let answers = rest(send(bench.addr, format!("{one}{one}{last}").as_bytes()).await).await;
+    assert_eq!(answers.matches("5 bytes").count(), 3, "{answers}");
+    assert_eq!(answers.matches("connection: close").count(), 1, "{answers}");
 }

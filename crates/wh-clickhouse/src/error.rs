@@ -11,8 +11,15 @@ use wh_types::Class;
 /// Most bytes kept of an exception's text.
 pub const MESSAGE_LIMIT: usize = 4096;
 
+/// What to say of a user whose setting `readonly` is not 0.
+pub const READ_ONLY_USER: &str = "WaveHouse's ClickHouse user is read-only: set its setting readonly to 0 \
+    (1 refuses every insert and every setting that queries need, 2 refuses every insert)";
+
 /// What this crate's calls give.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// ClickHouse's code for what a read-only user may not do.
+const READONLY: i32 = 164;
 
 /// How a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -71,7 +78,9 @@ impl Error {
     /// From what ClickHouse said.
     pub(crate) fn exception(purpose: Purpose, status: u16, exception: Exception) -> Self {
         let row_hint = exception::row_hint(&exception.text);
-        let mut error = Self::new(Kind::Exception, purpose, exception.text).status_was(status);
+        let read_only = exception.code == READONLY && purpose.op == "insert";
+        let text = if read_only { format!("{READ_ONLY_USER}: {}", exception.text) } else { exception.text };
+        let mut error = Self::new(Kind::Exception, purpose, text).status_was(status);
         error.0.code = Some(exception.code);
         error.0.row_hint = row_hint;
         error
@@ -157,7 +166,7 @@ impl Error {
             (Kind::Exception, Some(159 | 160)) if caps.time => QueryFailure::Limit,
             (Kind::Exception, Some(241)) if caps.memory => QueryFailure::Limit,
             // the profile of our own user forbids what a read needs
-            (Kind::Exception, Some(164)) => QueryFailure::Misconfigured,
+            (Kind::Exception, Some(READONLY)) => QueryFailure::Misconfigured,
             (Kind::Exception, _) if self.noted(note::LIMIT) => QueryFailure::Limit,
             (Kind::Status, _) if matches!(self.0.status, Some(status) if status < 500) => match self.failure() {
                 Failure::Unavailable => QueryFailure::Unavailable,
@@ -213,6 +222,12 @@ impl Error {
     #[must_use]
     pub fn unknown_column(&self) -> bool {
         self.noted(note::NO_COLUMN)
+    }
+
+    /// The user may not do this (164): its setting `readonly` is not 0, or the request itself made it so.
+    #[must_use]
+    pub fn read_only_user(&self) -> bool {
+        self.0.kind == Kind::Exception && self.0.code == Some(READONLY)
     }
 
     /// The number of the bad row, counted from 1 over all frames, where ClickHouse names it. A hint: rows with a stray

@@ -3,8 +3,9 @@
 use bytes::Bytes;
 use std::fmt::Write;
 
-/// Longest value of a field, ClickHouse's own default (`http_max_field_value_size`).
-pub(crate) const LONGEST_VALUE: usize = 128 * 1024;
+/// Longest value of a parameter on the wire, in bytes: ClickHouse's own default for a field of a form
+/// (`http_max_field_value_size`).
+pub const LONGEST_VALUE: usize = 128 * 1024;
 
 /// A form's body and its media type. `Err` names the field that cannot be sent and says why.
 pub(crate) fn encode<'a>(fields: &[(&'a str, &str)]) -> Result<(Bytes, String), (&'a str, &'static str)> {

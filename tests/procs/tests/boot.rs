@@ -108,3 +108,51 @@ async fn it_boots_without_clickhouse_and_takes_events_once_it_knows_the_schema()
     .unwrap();
     assert!(process.stop(WAIT).await.unwrap().success());
 }
+
+/// A user of the profile `readonly` looks alive: it discovers. Whoever set it up must read what is wrong.
+#[tokio::test]
+async fn a_clickhouse_user_that_may_only_read_is_told_plainly_everywhere() {
+    let engine = clickhouse::Server::start().await.unwrap();
+    engine.query(TABLE).await.unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let (port, key) = (free_port().unwrap(), dir.path().join("key"));
+    fs::write(&key, "k").unwrap();
+    let text = config(&dir.path().join("data"), &key, port, &engine.url(), "");
+    let user = "    database: default\n    username: ro\n    password: ro\n";
+    fs::write(dir.path().join("config.yaml"), text.replace("    database: default\n", user)).unwrap();
+    let binary = || Process::launch("wavehouse", workspace::binary("wavehouse", "wavehouse").unwrap());
+    let mut process = binary().args(["serve", "--config"]).arg(dir.path().join("config.yaml")).start().unwrap();
+
+    let url = |path: &str| format!("http://127.0.0.1:{port}{path}");
+    until(WAIT, "readiness to name the setting", || async {
+        let reply = http::get(url("/readyz")).send().await?;
+        let body = reply.json()?;
+        let reason = body["degraded"]["clickhouse of tenant 0"].as_str().unwrap_or_default();
+        anyhow::ensure!(body["status"] == "degraded" && reason.contains("set its setting readonly to 0"), "{body}");
+        Ok(())
+    })
+    .await
+    .unwrap();
+
+    let query = http::post(url("/v1/query?table=events"), r#"{"columns":["id"]}"#);
+    let reply = query.header("content-type", "application/json").send().await.unwrap();
+    let body = reply.json().unwrap();
+    assert_eq!((reply.status.as_u16(), body["code"].as_str()), (502, Some("clickhouse.misconfigured")), "{body}");
+    assert!(body["error"].as_str().unwrap().contains("set its setting readonly to 0"), "{body}");
+
+    let event = http::post(url("/v1/ingest?table=events"), r#"{"id":1,"at":"2026-01-01","note":"x"}"#);
+    let reply = event.header("content-type", "application/json").send().await.unwrap();
+    assert_eq!(reply.status, 200, "it is kept: {}", reply.text());
+    until(WAIT, "the log to name the setting", || async {
+        anyhow::ensure!(process.log().contains("set its setting readonly to 0"), "{}", process.log());
+        Ok(())
+    })
+    .await
+    .unwrap();
+    process.stop(WAIT).await.unwrap();
+
+    let mut doctor = binary().args(["doctor", "--config"]).arg(dir.path().join("config.yaml")).start().unwrap();
+    let status = doctor.wait(WAIT).await.unwrap();
+    assert_eq!(status.code(), Some(1), "{}", doctor.log());
+    assert!(doctor.log().contains("set its setting readonly to 0"), "{}", doctor.log());
+}

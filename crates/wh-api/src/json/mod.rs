@@ -2,9 +2,11 @@
 //!
 //! No numbers are converted and no tree is made: a row keeps its own text (decision D2).
 
+mod object;
 mod scan;
 mod text;
 
+pub(crate) use object::{maybe, object, objects};
 pub(crate) use scan::{Fault, Scanner, Text, Value, What};
 pub(crate) use text::{push_compact, unescape};
 

@@ -6,7 +6,7 @@ use crate::{
     body::{self, Bounds},
     clickhouse, codes,
     error::ApiError,
-    rows,
+    json, rows,
     served::TenantState,
 };
 use axum::{
@@ -38,7 +38,7 @@ pub(crate) async fn sql(State(app): State<Arc<App>>, request: Request) -> Result
     let tenant = Arc::clone(enter(&app, &head.headers, &head.uri)?);
     let bounds = Bounds { cap: app.options.sql_body_bytes, time: app.options.body_timeout, share: 2 };
     let taken = body::take(&head.headers, body, bounds, &app.budget).await?;
-    let ask: Ask = serde_json::from_slice(&taken.bytes)
+    let ask: Ask = json::object(&taken.bytes)
         .map_err(|error| ApiError::new(&codes::REQUEST_INVALID, format!("invalid json: {error}")))?;
     let missing = || ApiError::new(&codes::REQUEST_INVALID, "missing sql");
     let text = ask.sql.filter(|sql| !sql.trim().is_empty()).ok_or_else(missing)?;

@@ -1,5 +1,6 @@
 //! The structured query as it is sent. Knows no schema.
 
+use crate::json::{maybe, objects};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -11,15 +12,16 @@ pub(super) struct Ast {
     pub(super) columns: Names,
     #[serde(default)]
     pub(super) select_all: bool,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "objects")]
     pub(super) aggregations: Vec<Aggregation>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "objects")]
     pub(super) filters: Vec<Filter>,
     #[serde(default)]
     pub(super) group_by: Names,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "objects")]
     pub(super) order_by: Vec<Order>,
     pub(super) limit: Option<i64>,
+    #[serde(default, deserialize_with = "maybe")]
     pub(super) time_range: Option<TimeRange>,
 }
 

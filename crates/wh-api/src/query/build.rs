@@ -56,6 +56,8 @@ impl Refused {
 pub(super) struct Built {
     pub(super) sql: String,
     pub(super) params: Vec<(String, String)>,
+    /// The column that each of them is compared with.
+    pub(super) columns: Vec<String>,
     /// Most rows to answer with.
     pub(super) most: u64,
     /// One row more was asked for, to know whether the answer is cut.
@@ -108,7 +110,7 @@ pub(super) fn build(ast: &Ast, table: &TableSchema, bounds: Bounds<'_>) -> Resul
     let most = asked.unwrap_or(u64::MAX).min(bounds.max_rows);
     let probes = asked.is_none_or(|asked| asked > bounds.max_rows);
     sql.push_str(&format!(" LIMIT {}", most + u64::from(probes)));
-    let built = Built { sql, params: build.binder.params, most, probes };
+    let built = Built { sql, params: build.binder.params, columns: build.binder.columns, most, probes };
     Ok((!selected.is_empty()).then_some(built))
 }
 
@@ -231,7 +233,7 @@ impl<'a> Build<'a> {
                 let forms = "an RFC 3339 time or an age like 90s, 24h or 7d";
                 Refused::query(format!("\"time_range.{member}\" is {text:?}, not {forms}"))
             })?;
-            let at = self.binder.instant(at)?;
+            let at = self.binder.instant(column, at)?;
             let at = if date { format!("toDate32({at})") } else { at };
             conditions.push(format!("{} {symbol} {at}", quoted(&column.name)));
         }

@@ -3,12 +3,14 @@
 use super::{
     ast::Ast,
     build::{Bounds, Built, build},
+    value::in_askers_words,
 };
 use crate::{
     app::App,
     body::{self, Bounds as BodyBounds},
     clickhouse, codes,
     error::ApiError,
+    json,
     params::Params,
     rows::{self, Whole},
     served::TenantState,
@@ -19,7 +21,7 @@ use axum::{
 };
 use http::{HeaderName, HeaderValue, header};
 use std::sync::Arc;
-use wh_clickhouse::{Error, Query, QueryFailure, RoleCaps};
+use wh_clickhouse::{Error, Query, QueryFailure, READ_ONLY_USER, RoleCaps};
 
 static X_CACHE: HeaderName = HeaderName::from_static("x-cache");
 static X_TRUNCATED: HeaderName = HeaderName::from_static("x-truncated");
@@ -33,7 +35,7 @@ pub(crate) async fn query(State(app): State<Arc<App>>, request: Request) -> Resu
     let table = tenant.table_schema(&Params::new(&head.uri).table()?)?;
     let bounds = BodyBounds { cap: app.options.query_body_bytes, time: app.options.body_timeout, share: 2 };
     let taken = body::take(&head.headers, body, bounds, &app.budget).await?;
-    let ast: Ast = serde_json::from_slice(&taken.bytes)
+    let ast: Ast = json::object(&taken.bytes)
         .map_err(|error| ApiError::new(&codes::QUERY_INVALID, format!("invalid query: {error}")))?;
     let limits = &tenant.runtime.limits;
     let bounds = Bounds { max_rows: limits.max_result_rows, now: app.publishing.clock.wall(), zone: &schema.timezone };
@@ -68,12 +70,18 @@ async fn run(app: &App, tenant: &TenantState, built: Built) -> Result<Whole, Api
     for (name, value) in built.params {
         query = query.param(name, value);
     }
-    let answer = tenant.runtime.clickhouse.query(query).await.map_err(|error| failed(&error))?;
+    let asked = tenant.runtime.clickhouse.query(query).await;
+    let answer = asked.map_err(|error| failed(&error).reworded(|text| in_askers_words(text, &built.columns)))?;
     Whole::read(answer, app.options.answer_bytes, &app.answers).await
 }
 
-/// A missing grant is the operator's to give, not the asker's fault (decision D25).
+/// A missing grant is the operator's to give, not the asker's fault (decision D25). So is a user that may only read
+/// and change no setting: nothing in a structured query asks for more.
 fn failed(error: &Error) -> ApiError {
+    if error.read_only_user() {
+        tracing::warn!(%error, "the ClickHouse user cannot be used for queries: {READ_ONLY_USER}: {error}");
+        return ApiError::new(&codes::CLICKHOUSE_MISCONFIGURED, format!("{READ_ONLY_USER}: {}", error.message()));
+    }
     if error.query_failure(RoleCaps::default()) == QueryFailure::AccessDenied {
         tracing::warn!(%error, "a grant is missing for queries: {error}");
         return ApiError::new(&codes::CLICKHOUSE_MISCONFIGURED, error.message());

@@ -4,7 +4,7 @@ use super::build::Refused;
 use crate::types::bare;
 use serde_json::value::RawValue;
 use wh_clickhouse::{
-    Column,
+    Column, LONGEST_PARAMETER, sql,
     types::{JsonKind, Type},
 };
 use wh_types::Timestamp;
@@ -18,23 +18,30 @@ pub(super) const MAX_VALUES: usize = 1_000;
 #[derive(Debug, Default)]
 pub(super) struct Binder {
     pub(super) params: Vec<(String, String)>,
+    /// The column that each is compared with.
+    pub(super) columns: Vec<String>,
 }
 
 impl Binder {
     /// Binds a value and gives what stands for it in the text.
-    fn bind(&mut self, ty: &str, value: impl Into<String>) -> Result<String, Refused> {
-        let name = format!("p{}", self.params.len());
+    fn bind(&mut self, column: &Column, ty: &str, value: impl Into<String>) -> Result<String, Refused> {
+        let (name, value) = (format!("p{}", self.params.len()), value.into());
         if self.params.len() >= MAX_VALUES {
             return Err(Refused::query(format!("a query has at most {MAX_VALUES} values")));
         }
+        if sql::scalar(&value).len() > LONGEST_PARAMETER {
+            let most = LONGEST_PARAMETER >> 10;
+            return Err(Refused::query(format!("a value for column {:?} is longer than {most} KiB", column.name)));
+        }
         let placeholder = format!("{{{name}:{ty}}}");
-        self.params.push((name, value.into()));
+        self.params.push((name, value));
+        self.columns.push(column.name.clone());
         Ok(placeholder)
     }
 
-    /// An instant.
-    pub(super) fn instant(&mut self, at: Timestamp) -> Result<String, Refused> {
-        let nanos = self.bind("Int64", at.as_nanos().to_string())?;
+    /// An instant that a column is compared with.
+    pub(super) fn instant(&mut self, column: &Column, at: Timestamp) -> Result<String, Refused> {
+        let nanos = self.bind(column, "Int64", at.as_nanos().to_string())?;
         Ok(format!("fromUnixTimestamp64Nano({nanos}, 'UTC')"))
     }
 
@@ -51,20 +58,22 @@ impl Binder {
         match (bare(&column.ty), &value) {
             (Type::Int { .. } | Type::Float { .. } | Type::Decimal { .. }, _) => {
                 let number = value.number().ok_or_else(|| unfit("a number"))?;
-                self.number(bare(&column.ty), number).ok_or_else(|| unfit("a number that can be compared"))?
+                self.number(column, number).ok_or_else(|| unfit("a number that can be compared"))?
             }
-            (Type::Bool, Scalar::Bool(text)) => self.bind("Bool", *text),
-            (Type::Bool, Scalar::Number(text @ ("0" | "1"))) => self.bind("Bool", *text),
+            (Type::Bool, Scalar::Bool(text)) => self.bind(column, "Bool", *text),
+            (Type::Bool, Scalar::Number(text @ ("0" | "1"))) => self.bind(column, "Bool", *text),
             (Type::Bool, _) => Err(unfit("true or false")),
-            (Type::Enum { .. }, Scalar::Number(text)) => self.bind("Int16", *text),
-            (Type::String | Type::FixedString(_) | Type::Enum { .. }, _) => self.bind("String", value.text()),
-            (Type::Uuid, Scalar::String(text)) => self.bind("UUID", text.clone()),
-            (Type::Ipv4, Scalar::String(text)) => self.bind("IPv4", text.clone()),
-            (Type::Ipv6, Scalar::String(text)) => self.bind("IPv6", text.clone()),
+            (Type::Enum { .. }, Scalar::Number(text)) => self.bind(column, "Int16", *text),
+            (Type::String | Type::FixedString(_) | Type::Enum { .. }, _) => self.bind(column, "String", value.text()),
+            (Type::Uuid, Scalar::String(text)) => self.bind(column, "UUID", text.clone()),
+            (Type::Ipv4, Scalar::String(text)) => self.bind(column, "IPv4", text.clone()),
+            (Type::Ipv6, Scalar::String(text)) => self.bind(column, "IPv6", text.clone()),
             (Type::Uuid | Type::Ipv4 | Type::Ipv6, _) => Err(unfit("a string")),
-            (Type::DateTime(own), _) => self.time(&value, own.as_deref().unwrap_or(zone), &unfit),
-            (Type::DateTime64 { zone: own, .. }, _) => self.time(&value, own.as_deref().unwrap_or(zone), &unfit),
-            (Type::Date | Type::Date32, _) => Ok(format!("toDate32({})", self.time(&value, zone, &unfit)?)),
+            (Type::DateTime(own), _) => self.time(column, &value, own.as_deref().unwrap_or(zone), &unfit),
+            (Type::DateTime64 { zone: own, .. }, _) => {
+                self.time(column, &value, own.as_deref().unwrap_or(zone), &unfit)
+            }
+            (Type::Date | Type::Date32, _) => Ok(format!("toDate32({})", self.time(column, &value, zone, &unfit)?)),
             _ => Err(Refused::query(format!(
                 "column {:?} has the type {}, which filters cannot compare",
                 column.name, column.type_text
@@ -73,7 +82,8 @@ impl Binder {
     }
 
     /// A number of its own size, so that one outside the column's range compares instead of failing.
-    fn number(&mut self, ty: &Type, text: &str) -> Option<Result<String, Refused>> {
+    fn number(&mut self, column: &Column, text: &str) -> Option<Result<String, Refused>> {
+        let ty = bare(&column.ty);
         let (digits, fraction) =
             text.trim_start_matches('-').split_once('.').unwrap_or((text.trim_start_matches('-'), ""));
         let plain = digits.bytes().chain(fraction.bytes()).all(|b| b.is_ascii_digit());
@@ -94,22 +104,46 @@ impl Binder {
         } else {
             "Float64".to_owned()
         };
-        Some(self.bind(&as_type, text))
+        Some(self.bind(column, &as_type, text))
     }
 
-    fn time(&mut self, value: &Scalar<'_>, zone: &str, unfit: &dyn Fn(&str) -> Refused) -> Result<String, Refused> {
+    fn time(
+        &mut self,
+        column: &Column,
+        value: &Scalar<'_>,
+        zone: &str,
+        unfit: &dyn Fn(&str) -> Refused,
+    ) -> Result<String, Refused> {
         match value {
             Scalar::String(text) => {
-                let text = self.bind("String", text.clone())?;
+                let text = self.bind(column, "String", text.clone())?;
                 Ok(format!("parseDateTime64BestEffort({text}, 9, '{}')", checked_zone(zone)))
             }
             Scalar::Number(text) => {
                 let at = seconds(text).ok_or_else(|| unfit("a number of Unix seconds"))?;
-                self.instant(at)
+                self.instant(column, at)
             }
             Scalar::Bool(_) => Err(unfit("a time")),
         }
     }
+}
+
+/// ClickHouse's words with what the asker knows in the place of names that we made up. `columns`: those of the values.
+pub(super) fn in_askers_words(message: &str, columns: &[String]) -> String {
+    let mut message = message.to_owned();
+    for (at, column) in columns.iter().enumerate() {
+        for ours in [format!("query parameter 'p{at}'"), format!("parameter `p{at}`"), format!("param_p{at}")] {
+            // a digit behind it makes it the name of another
+            while let Some(found) = message
+                .match_indices(&ours)
+                .map(|(found, _)| found)
+                .find(|found| !message[found + ours.len()..].starts_with(|next: char| next.is_ascii_digit()))
+            {
+                message.replace_range(found..found + ours.len(), &format!("column {column:?}"));
+            }
+        }
+    }
+    message
 }
 
 /// A zone's name stands in the text; one with anything odd in it does not.
@@ -185,6 +219,16 @@ mod tests {
         ] {
             assert_eq!(seconds(text).map(Timestamp::as_nanos), nanos, "{text}");
         }
+    }
+
+    #[test]
+    fn an_asker_reads_of_columns_and_not_of_our_parameters() {
+        let columns: Vec<String> = (0..12).map(|at| format!("c{at}")).collect();
+        let said = "Value x cannot be parsed as UUID for query parameter 'p11' because; param_p1, param_p10";
+        let told = "Value x cannot be parsed as UUID for column \"c11\" because; \
+                    column \"c1\", column \"c10\"";
+        assert_eq!(in_askers_words(said, &columns), told);
+        assert_eq!(in_askers_words("p0 of 'p1'", &columns), "p0 of 'p1'", "the asker's own words stay");
     }
 
     #[test]

@@ -173,5 +173,57 @@ async fn what_clickhouse_refuses_is_the_askers_fault_where_it_is() {
     let long = "x".repeat(200 << 10);
     let reply =
         engine.query(json!({"columns": "id", "filters": [{"column": "origin", "op": "eq", "value": long}]})).await;
-    assert_eq!(reply.outcome(), (400, Some("clickhouse.rejected".into())), "a value beyond what ClickHouse takes");
+    assert_eq!(reply.outcome(), (400, Some("query.invalid".into())), "a value beyond what ClickHouse takes");
+}
+
+#[tokio::test]
+async fn an_error_names_the_column_of_a_value_and_none_of_our_own_names() {
+    let engine = Engine::new(&[TABLE]).await;
+    let long = "x".repeat(140 * 1024);
+    for (column, value) in [
+        ("uid", json!("no uuid")),
+        ("ip", json!("1.2.3")),
+        ("seen", json!("no time")),
+        ("origin", json!(long)),
+        ("kind", json!("z")),
+        ("id", json!("99999999999999999999999999999999999999999999999999999999999999999999999999999")),
+    ] {
+        let filters = json!([{"column": "id", "op": "eq", "value": 1}, {"column": column, "op": "eq", "value": value}]);
+        let reply = engine.query(json!({"columns": ["id"], "filters": filters})).await;
+        let text = reply.text();
+        for ours in ["p0", "p1", "param_"] {
+            assert!(!text.contains(ours), "{column}: {ours} is in {text}");
+        }
+        if reply.status != 200 {
+            assert_eq!(reply.status, 400, "{column}: {text}");
+        }
+        if ["uid", "ip", "origin"].contains(&column) {
+            assert!(text.contains(&format!("for column \\\"{column}\\\"")), "{column} is not named: {text}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_structure_is_an_object_and_never_a_list_of_its_members() {
+    let engine = Engine::new(&[TABLE]).await;
+    for query in [
+        json!([["id"]]),
+        json!({"columns": ["id"], "filters": [["id", "eq", 1]]}),
+        json!({"columns": [], "aggregations": [["count", null, "n"]]}),
+        json!({"columns": ["id"], "order_by": [["id", "asc"]]}),
+        json!({"columns": ["id"], "time_range": ["seen", "1d", null]}),
+    ] {
+        let reply = engine.query(query.clone()).await;
+        assert_eq!(reply.outcome().1.as_deref(), Some("query.invalid"), "{query}: {}", reply.text());
+        assert!(reply.text().contains("expected an object"), "{query}: {}", reply.text());
+    }
+    let body = post("/v1/ops/query", "application/json", json!(["SELECT 1"]).to_string());
+    let reply = engine.rig.send(crate::rig::keyed(body)).await;
+    assert_eq!(
+        (reply.status.as_u16(), reply.outcome().1.as_deref()),
+        (400, Some("request.invalid")),
+        "{}",
+        reply.text()
+    );
+    assert!(engine.sql("SELECT 1").await.status.is_success());
 }

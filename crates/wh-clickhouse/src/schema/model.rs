@@ -28,6 +28,13 @@ impl Schema {
     pub fn table(&self, name: &str) -> Option<&Arc<TableSchema>> {
         self.tables.get(name)
     }
+
+    /// What keeps our user from the work, whatever its grants: its setting `readonly`. `None` where nothing does.
+    #[must_use]
+    pub fn user_fault(&self) -> Option<&'static str> {
+        let read_only = self.settings.value("readonly").is_some_and(|value| value != "0");
+        read_only.then_some(crate::READ_ONLY_USER)
+    }
 }
 
 /// The names of the server's settings with the values our user has.

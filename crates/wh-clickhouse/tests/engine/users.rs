@@ -38,6 +38,7 @@ async fn each_lack_of_rights_has_its_class() {
     }
     let error = insert(&client(&server, "ro", "ro"), "t", row).await.unwrap_err();
     assert_eq!((error.code(), error.failure()), (Some(164), Failure::Unavailable), "{error}");
+    assert!(error.read_only_user() && error.message().contains("set its setting readonly to 0"), "{error}");
 
     server.query("CREATE DATABASE other").await.unwrap();
     server.query("CREATE TABLE other.t (id UInt64) ENGINE = Memory").await.unwrap();
@@ -83,6 +84,10 @@ async fn the_strictest_reader_reads_and_discovers() {
         Discovery::start(reader.clone(), options, Arc::new(SystemClock), Arc::new(OsEntropy), &tasks, stop.clone());
     let seen = schema.refresh().await.unwrap();
     assert_eq!(seen.settings.value("readonly"), Some("1"));
+    assert!(seen.user_fault().unwrap().contains("readonly to 0"));
+    let writer = client(&server, "ingest", "ingest");
+    let schema = Discovery::start(writer, options, Arc::new(SystemClock), Arc::new(OsEntropy), &tasks, stop.clone());
+    assert_eq!(schema.refresh().await.unwrap().user_fault(), None);
     assert!(seen.table("t").is_some());
     let answer = reader.query(Query::read("SELECT 1").format("JSONEachRow")).await.unwrap();
     assert_eq!(answer.bytes(100).await.unwrap(), "{\"1\":1}\n", "none of our settings is refused");

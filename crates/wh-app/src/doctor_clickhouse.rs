@@ -1,0 +1,103 @@
+//! What `wavehouse doctor` says of ClickHouse: whether it answers, and whether our user may do what it must. Reads only.
+
+use crate::{clickhouse::Clients, secrets::Secrets};
+use std::{fmt, sync::Arc, time::Duration};
+use wh_clickhouse::{Discovery, DiscoveryOptions, Schema};
+use wh_config::Config;
+use wh_types::{Class, OsEntropy, Stop, SystemClock, Tasks};
+
+/// Most time for the answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What was found.
+#[derive(Debug)]
+pub(crate) struct Found {
+    place: String,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// It answers, and may do its work; with the version and the number of tables.
+    Good(String, usize),
+    /// It answers, and our user may not do its work.
+    User(&'static str),
+    /// It does not answer now: the server waits for such a one.
+    Away(String),
+    /// What is configured cannot be meant.
+    Wrong(String),
+}
+
+impl Found {
+    /// Whether somebody must change something.
+    pub(crate) fn is_fault(&self) -> bool {
+        matches!(self.state, State::User(_) | State::Wrong(_))
+    }
+}
+
+/// Asks once.
+pub(crate) async fn look(config: &Config) -> anyhow::Result<Found> {
+    let clients = Clients::new(config, Secrets::read(config)?.password())?;
+    let clickhouse = &config.tenant_defaults.clickhouse;
+    let place = format!("{}, database {}, user {}", clickhouse.url, clickhouse.database, clickhouse.username);
+    let (tasks, stop) = (Tasks::new(), Stop::new());
+    let options = DiscoveryOptions { timeout: PATIENCE, ..DiscoveryOptions::default() };
+    let (clock, entropy) = (Arc::new(SystemClock), Arc::new(OsEntropy));
+    let schema = Discovery::start(clients.queries, options, clock, entropy, &tasks, stop.clone());
+    let read = tokio::time::timeout(PATIENCE, schema.refresh()).await;
+    stop.give();
+    let state = match read {
+        Ok(Ok(schema)) => judged(&schema),
+        Ok(Err(error)) if error.class() == Class::Unavailable => State::Away(error.message().to_owned()),
+        Ok(Err(error)) => State::Wrong(error.message().to_owned()),
+        Err(_) => State::Away(format!("no answer within {} s", PATIENCE.as_secs())),
+    };
+    Ok(Found { place, state })
+}
+
+fn judged(schema: &Schema) -> State {
+    match schema.user_fault() {
+        Some(fault) => State::User(fault),
+        None => State::Good(schema.version.clone(), schema.tables.len()),
+    }
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "ClickHouse {}", self.place)?;
+        match &self.state {
+            State::Good(version, tables) => write!(f, "it answers: version {version}, {tables} tables"),
+            State::User(fault) => write!(f, "it answers, and nothing can work: {fault}"),
+            State::Away(why) => write!(f, "it does not answer now: {why}"),
+            State::Wrong(why) => write!(f, "it cannot be used: {why}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wh_config::{Environment, load};
+
+    async fn found(url: &str, user: &str) -> Found {
+        let variables = [
+            ("WH_TENANT_DEFAULTS_CLICKHOUSE_URL", url),
+            ("WH_TENANT_DEFAULTS_CLICKHOUSE_USERNAME", user),
+            ("WH_TENANT_DEFAULTS_CLICKHOUSE_PASSWORD", if user == "default" { "" } else { user }),
+        ];
+        look(&load(None, &Environment::new(variables)).unwrap().config).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn each_state_of_a_real_server_is_told() {
+        let server = wh_testkit::clickhouse::Server::start().await.unwrap();
+        let good = found(&server.url(), "default").await;
+        assert!(!good.is_fault() && good.to_string().contains("it answers: version 2"), "{good}");
+        let reader = found(&server.url(), "ro").await;
+        assert!(reader.is_fault() && reader.to_string().contains("set its setting readonly to 0"), "{reader}");
+        let stranger = found(&server.url(), "nobody").await;
+        assert!(stranger.is_fault() && stranger.to_string().contains("it cannot be used: "), "{stranger}");
+        let away = found("http://127.0.0.1:1", "default").await;
+        assert!(!away.is_fault() && away.to_string().contains("it does not answer now"), "{away}");
+    }
+}
