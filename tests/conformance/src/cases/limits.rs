@@ -61,7 +61,10 @@ async fn mq06_a_tenant_at_its_budget_is_refused_while_others_flow(arm: &dyn Arm)
     }
     let status = stage.broker().status().await?;
     let acme = &status.tenants[&tenant("acme")];
-    ensure!(acme.unsettled_blocks == stored as u64 && acme.bytes <= acme.budget_bytes.unwrap_or(0), "{acme:?}");
+    ensure!(
+        acme.unsettled_blocks == stored as u64 && acme.bytes.unwrap_or(0) <= acme.budget_bytes.unwrap_or(0),
+        "{acme:?}"
+    );
     Ok(())
 }
 
