@@ -3,7 +3,12 @@
 use super::{Api, MAX_PAGES, fields, next_offset, parse};
 use crate::{PinId, Result};
 use serde_json::{Value, json};
+use std::time::Duration;
 use wh_types::Timestamp;
+
+/// How long a page of a list may take: a cluster waits 4 s for consumers without a leader before it says that they are
+/// missing.
+const LIST_TIMEOUT: Duration = Duration::from_secs(6);
 
 /// A durable at a moment.
 #[derive(Clone, Debug)]
@@ -102,7 +107,8 @@ impl Api {
     pub async fn consumer_list(&self, stream: &str) -> Result<ConsumerList> {
         let (tail, mut list, mut offset) = (format!("CONSUMER.LIST.{stream}"), ConsumerList::default(), 0);
         for _ in 0..MAX_PAGES {
-            let text = self.request_text(&tail, &json!({"offset": offset}), self.timeout()).await?;
+            let timeout = self.timeout().max(LIST_TIMEOUT);
+            let text = self.request_text(&tail, &json!({"offset": offset}), timeout).await?;
             let mut answer = parse(&tail, &text)?;
             list.pages.push(String::from_utf8_lossy(&text).into_owned());
             let missing = names(answer.get("missing"));

@@ -37,6 +37,12 @@ impl Refusals {
         *self.last.borrow()
     }
 
+    /// The number of the last one, to be watched.
+    #[must_use]
+    pub fn watch(&self) -> watch::Receiver<u64> {
+        self.last.subscribe()
+    }
+
     /// Those after `number`, oldest first; only the last 1,024 are kept.
     #[must_use]
     pub fn since(&self, number: u64) -> Vec<Refusal> {
