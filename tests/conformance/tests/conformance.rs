@@ -1,6 +1,6 @@
 //! Runs the suite: every case on every arm, in parallel, each on a runtime and a queue of its own.
 
-use conformance::{Arm, Case, Counts, Ledger, Verdict, all, arms, crash};
+use conformance::{Arm, Case, Counts, Ledger, Verdict, all, arms, crash, leases};
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
@@ -50,19 +50,42 @@ fn main() -> ExitCode {
         let name = format!("{}::the_ledger_has_every_case", line.name);
         trials.push(Trial::test(name, move || Ok(ledger.check(&line, counts)?)));
     }
+    match leases::plan() {
+        Ok((planned, checks)) => {
+            trials.extend(planned.into_iter().map(lease_trial));
+            trials.extend(checks.into_iter().map(|(name, check)| Trial::test(name, move || Ok(check?))));
+        }
+        Err(error) => {
+            trials.push(Trial::test("the_leases_can_be_read", move || Err(Failed::from(format!("{error:#}")))))
+        }
+    }
     trials.extend(crash::trials());
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
 fn trial(name: String, case: Case, arm: Arc<dyn Arm>, run: conformance::Run) -> Trial {
-    Trial::test(name, move || {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-        let outcome = runtime.block_on(async { tokio::time::timeout(AT_MOST, run(&*arm)).await });
-        runtime.shutdown_background();
-        match outcome {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(Failed::from(format!("{}: {error:#}", case.name))),
-            Err(_) => Err(Failed::from(format!("{} took more than {AT_MOST:?}", case.name))),
+    Trial::test(name, move || within(case.name, run(&*arm)))
+}
+
+fn lease_trial(planned: leases::Planned) -> Trial {
+    let name = planned.name.clone();
+    match planned.run {
+        Ok((run, arm)) => {
+            let trial = Trial::test(name, move || within(&planned.name, run(&*arm)));
+            if planned.twin { trial.with_kind("twin") } else { trial }
         }
-    })
+        Err(why) => Trial::test(name, || Ok(())).with_kind(why).with_ignored_flag(true),
+    }
+}
+
+/// Runs a case on a runtime of its own.
+fn within(name: &str, case: impl Future<Output = anyhow::Result<()>>) -> Result<(), Failed> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let outcome = runtime.block_on(async { tokio::time::timeout(AT_MOST, case).await });
+    runtime.shutdown_background();
+    match outcome {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => Err(Failed::from(format!("{name}: {error:#}"))),
+        Err(_) => Err(Failed::from(format!("{name} took more than {AT_MOST:?}"))),
+    }
 }

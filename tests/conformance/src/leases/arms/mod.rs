@@ -1,0 +1,24 @@
+//! The lease stores that are judged. Another one is a file here, a line in [`all`] and an entry in the matrix.
+
+mod local;
+mod sim;
+
+use super::Arm;
+use std::{sync::Arc, time::Duration};
+use wh_coord::Options;
+use wh_types::{OsEntropy, SystemClock, Tasks};
+
+/// Every arm whose surroundings are there.
+pub(super) fn all() -> Vec<Box<dyn Arm>> {
+    vec![Box::new(local::Local), Box::new(sim::Sim)]
+}
+
+fn options(holder: &str, duration: Duration) -> Options {
+    Options {
+        holder: holder.to_owned(),
+        duration,
+        clock: Arc::new(SystemClock),
+        entropy: Arc::new(OsEntropy),
+        tasks: Tasks::new(),
+    }
+}
