@@ -168,3 +168,20 @@ async fn a_connection_whose_bodies_are_read_is_kept() {
     assert_eq!(answers.matches("5 bytes").count(), 3, "{answers}");
     assert_eq!(answers.matches("connection: close").count(), 1, "{answers}");
 }
+
+/// The parser answers before there is a request: no body of ours can be given (docs/guide/http.md).
+#[tokio::test]
+async fn what_the_parser_refuses_has_a_status_and_closes() {
+    let bench = bench(limits()).await;
+    let long = "x".repeat(200 << 10);
+    for (request, status) in [
+        ("GARBAGE\r\n\r\n".to_owned(), "400"),
+        (format!("GET /{long} HTTP/1.1\r\nhost: a\r\n\r\n"), "414"),
+        (format!("GET / HTTP/1.1\r\nhost: a\r\n{}\r\n", "a: b\r\n".repeat(200)), "431"),
+    ] {
+        let answer = rest(send(bench.addr, request.as_bytes()).await).await;
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{status}: {answer}");
+        assert!(answer.ends_with("\r\n\r\n"), "{status}: {answer}");
+    }
+    assert!(ask(bench.addr, "/fast").await.ends_with("fast"));
+}
