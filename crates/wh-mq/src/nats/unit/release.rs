@@ -1,0 +1,193 @@
+//! Giving a unit up, in order and otherwise, and parking what cannot be read.
+
+use super::{
+    metrics,
+    reading::reading,
+    run::{Answer, Runner},
+    term::Life,
+};
+use crate::{
+    DeadLetter, DeadLetterId, Error, Kind, Result,
+    nats::{error, letters, shared::Shared},
+};
+use futures::FutureExt as _;
+use std::{sync::Arc, time::Duration};
+use wh_nats::{Ack, AckSubject, Api, Message, PinId};
+use wh_topology::defaults::PRIORITY_GROUP;
+use wh_types::{Backoff, RowCursor, Table, Tenant, Timestamp, TopicKey};
+
+const OP: &str = "release";
+/// How long the last acks may take to be confirmed.
+const SETTLE: Duration = Duration::from_secs(3);
+/// How long giving up may take before the unit is left to free itself.
+const BUDGET: Duration = Duration::from_secs(5);
+const RETRY: Duration = Duration::from_millis(250);
+/// How long a pull of ours that nobody listens to may still wait.
+const LAST_PULL: Duration = Duration::from_millis(500);
+
+impl Runner {
+    /// The end of a term in order: what is unsettled is due at once for the next owner (mq26).
+    pub(super) async fn release(&mut self) {
+        let outcome = self.let_go(Life::Fenced).await;
+        if let Some(done) = self.releasing.take() {
+            // whoever released it may have gone; it is released all the same
+            done.send(outcome).ok();
+        }
+    }
+
+    /// The queue closes: as a release, without being asked.
+    pub(super) async fn close(&mut self) {
+        self.puller.stop_pulling().await;
+        if let Err(error) = self.let_go(Life::Stopping).await {
+            tracing::debug!(unit = %self.term.unit, %error, "unit {} frees itself later", self.term.unit);
+        }
+    }
+
+    /// The feed was dropped: as if its process had died. Its pin lapses, its handles settle on.
+    pub(super) async fn abandon(&mut self) {
+        self.puller.stop_pulling().await;
+        self.shared.units.count(std::mem::take(&mut self.reserved), 0);
+    }
+
+    async fn let_go(&mut self, life: Life) -> Result<()> {
+        self.shared.units.count(std::mem::take(&mut self.reserved), 0);
+        let rest = self.term.fence(&self.shared.units, life);
+        tokio::time::timeout(SETTLE, &mut self.settler).await.ok();
+        let give_up = GiveUp {
+            shared: &self.shared,
+            stream: &self.stream,
+            durable: &self.durable,
+            created: &self.created,
+            pin: self.pull.pin().cloned(),
+            cause: "release",
+        };
+        let outcome = tokio::time::timeout(BUDGET, give_up.run(&rest)).await;
+        let outcome = outcome.unwrap_or_else(|_| Err(Error::new(OP, Kind::Unavailable)));
+        self.shared.units.released(&self.term, outcome.as_ref().ok().copied());
+        outcome.map(drop)
+    }
+
+    /// An unreadable block goes to the dead letters whole, with the reason, and is acked then (decision D1).
+    pub(super) fn park(&mut self, sequence: u64, message: &Message, reason: String) {
+        let (unit, shared) = (self.term.unit, self.shared.clone());
+        tracing::error!(%unit, sequence, reason, "block {sequence} of unit {unit} cannot be read and is parked whole");
+        crate::metrics::quarantined();
+        let key = shared.ingest_tail(message.subject()).and_then(TopicKey::parse);
+        let (tenant, table) = match key {
+            Some(key) => (key.tenant().clone(), key.table().clone()),
+            None => (Tenant::default(), unknown_table()),
+        };
+        let block = shared.partitions[unit.partition as usize].cursor(sequence);
+        let letter = DeadLetter {
+            id: DeadLetterId(RowCursor { block, row: 0 }),
+            tenant,
+            table,
+            body: message.body().clone(),
+            reason,
+            code: "queue.unreadable".to_owned(),
+            column: None,
+            attempted: shared.options.clock.wall(),
+            received: Timestamp::default(),
+        };
+        self.asks.push(parked(shared, letter, sequence).boxed());
+    }
+}
+
+/// The table of a message that names none.
+fn unknown_table() -> Table {
+    #[expect(clippy::expect_used, reason = "a constant that is a table's name")]
+    Table::new("unreadable").expect("a name")
+}
+
+async fn parked(shared: Arc<Shared>, letter: DeadLetter, sequence: u64) -> Answer {
+    let backoff = Backoff::half_jitter(Duration::from_millis(500), Duration::from_secs(30));
+    let mut failures = 0;
+    loop {
+        match letters::park(&shared, std::slice::from_ref(&letter)).await.pop() {
+            Some(Ok(())) => return Answer::Parked(sequence),
+            Some(Err(error)) if failures == 0 => {
+                tracing::warn!(sequence, %error, "parking block {sequence} failed, retrying");
+            }
+            _ => {}
+        }
+        failures += 1;
+        tokio::time::sleep(backoff.delay(failures, shared.entropy())).await;
+    }
+}
+
+/// A unit that is to be given up: by its owner, or for an owner of this process that is gone.
+pub(super) struct GiveUp<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) stream: &'a str,
+    pub(super) durable: &'a str,
+    /// When the durable was made that it is about.
+    pub(super) created: &'a str,
+    /// The pin that is ours.
+    pub(super) pin: Option<PinId>,
+    pub(super) cause: &'static str,
+}
+
+impl GiveUp<'_> {
+    /// Makes everything unsettled due, then gives the pin back. Gives the last consumer sequence delivered.
+    ///
+    /// The reset comes before the unpin, so that the next owner gets all of it in order; and it is left out where
+    /// somebody else is pinned, since it would bring them their own blocks again. `rest` is given back one by one then.
+    pub(super) async fn run(&self, rest: &[AckSubject]) -> Result<u64> {
+        let api = self.shared.connection.api();
+        let started = self.shared.clock().now();
+        let mut failed = false;
+        loop {
+            match self.attempt(&api, rest, self.shared.clock().now() - started < LAST_PULL).await {
+                Ok(Some(delivered)) => return Ok(delivered),
+                Ok(None) => tokio::time::sleep(Duration::from_millis(20)).await,
+                Err(error) if error.is_gone() => return Ok(0),
+                Err(error) if failed => return Err(error::request(OP, error)),
+                Err(_) => {
+                    failed = true;
+                    tokio::time::sleep(RETRY).await;
+                }
+            }
+        }
+    }
+
+    async fn attempt(
+        &self,
+        api: &Api,
+        rest: &[AckSubject],
+        patient: bool,
+    ) -> std::result::Result<Option<u64>, wh_nats::Error> {
+        let found = reading(&api.consumer_info(self.stream, self.durable).await?);
+        if found.created != self.created {
+            return Ok(Some(0));
+        }
+        let ours = found.pinned == self.pin;
+        if !ours && found.pinned.is_some() {
+            return self.give_back(rest).await.map(|()| Some(found.delivered));
+        }
+        // a pull of ours that the server still believes in would swallow what is made due
+        if found.waiting > 0 && patient {
+            return Ok(None);
+        }
+        let mut delivered = found.delivered;
+        if found.unsettled > 0 {
+            metrics::reset(self.cause);
+            let reset = api.reset(self.stream, self.durable).await?;
+            delivered = reset.delivered.consumer_seq;
+        }
+        if ours && found.pinned.is_some() {
+            api.unpin(self.stream, self.durable, PRIORITY_GROUP).await?;
+        }
+        Ok(Some(delivered))
+    }
+
+    async fn give_back(&self, rest: &[AckSubject]) -> std::result::Result<(), wh_nats::Error> {
+        let connection = &self.shared.connection;
+        let Some((last, before)) = rest.split_last() else { return Ok(()) };
+        for reply in before {
+            connection.ack(reply, Ack::Nak(None)).await?;
+        }
+        // whether the server still knows it is not said by silence
+        connection.ack_confirmed(last, Ack::Nak(None), Duration::from_secs(1)).await.ok();
+        Ok(())
+    }
+}

@@ -1,0 +1,379 @@
+//! One unit's loop: does what the machine wants and tells it what happened. It never runs the handler, so that nothing
+//! the handler does can make it late.
+
+use super::{
+    desk::Arrival,
+    metrics,
+    pull::{Command, End, Event, Input, Pull, Times},
+    reading::reading,
+    settler::Order,
+    term::Term,
+};
+use crate::{Error, Kind, Result, Verdict, nats::{Fault, envelope, shared::Shared}};
+use futures::{FutureExt as _, StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
+use std::{sync::Arc, time::Duration};
+use tokio::{sync::{mpsc, oneshot, watch}, task::JoinHandle};
+use wh_nats::{ConsumerInfo, Delivered, PullRequest, Pulled, Puller, State};
+use wh_types::Mono;
+
+/// Messages taken in one turn of the loop.
+const TURN: usize = 256;
+/// How often a unit looks for room that other units of the process have to make.
+const STARVED: Duration = Duration::from_millis(20);
+/// How often gauges are set and the queue's blocks are looked at.
+const UPKEEP: Duration = Duration::from_secs(1);
+
+/// What a feed asks of its loop. Its channel's end: the feed was dropped.
+#[derive(Debug)]
+pub(super) enum Control {
+    Halt(oneshot::Sender<()>),
+    Release(oneshot::Sender<Result<()>>),
+}
+
+/// What came of something the loop asked for.
+pub(super) enum Answer {
+    Read(std::result::Result<ConsumerInfo, wh_nats::Error>),
+    Reset(std::result::Result<ConsumerInfo, wh_nats::Error>),
+    /// An unreadable block is in the dead letters.
+    Parked(u64),
+}
+
+pub(super) struct Runner {
+    pub(super) shared: Arc<Shared>,
+    pub(super) term: Arc<Term>,
+    pub(super) stream: String,
+    pub(super) durable: String,
+    /// When the durable was made that the term began with.
+    pub(super) created: String,
+    pub(super) times: Times,
+    pub(super) puller: Puller,
+    pub(super) pull: Pull,
+    pub(super) control: mpsc::UnboundedReceiver<Control>,
+    pub(super) settler: JoinHandle<()>,
+    pub(super) link: watch::Receiver<State>,
+    pub(super) asks: FuturesUnordered<BoxFuture<'static, Answer>>,
+    pub(super) commands: Vec<Command>,
+    /// Bytes that the outstanding pull may bring.
+    pub(super) reserved: usize,
+    pub(super) starved: bool,
+    pub(super) upkeep: Mono,
+    pub(super) halted: bool,
+    pub(super) halting: Vec<oneshot::Sender<()>>,
+    pub(super) releasing: Option<oneshot::Sender<Result<()>>>,
+}
+
+/// Whatever ends the loop, the feed hears of it.
+struct Ending(Arc<Shared>, Arc<Term>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let Self(shared, term) = self;
+        term.lock().taking = false;
+        term.deliver.notify_one();
+        term.ended.give();
+        shared.units.set_stalled(term.unit, false);
+    }
+}
+
+impl Runner {
+    pub(super) async fn run(mut self) {
+        let ending = Ending(self.shared.clone(), self.term.clone());
+        loop {
+            self.turn();
+            while !self.commands.is_empty() {
+                self.act().await;
+                self.turn();
+            }
+            if self.halted && self.releasing.is_some() {
+                break self.release().await;
+            }
+            let now = self.now();
+            let mut timer = self.pull.next_timer(now).min(self.upkeep);
+            if self.starved {
+                timer = timer.min(now + STARVED);
+            }
+            let lapse = self.term.lock().desk.next_lapse();
+            let timer = lapse.map_or(timer, |lapse| timer.min(lapse));
+            let shared = self.shared.clone();
+            let term = self.term.clone();
+            tokio::select! {
+                biased;
+                () = shared.stop.wait() => break self.close().await,
+                control = self.control.recv() => match control {
+                    Some(Control::Halt(done)) if self.halted => { done.send(()).ok(); }
+                    Some(Control::Halt(done)) => {
+                        self.halting.push(done);
+                        self.step(Input::Halt);
+                    }
+                    Some(Control::Release(done)) => {
+                        self.releasing = Some(done);
+                        self.step(Input::Halt);
+                    }
+                    // a crash of its owner: nothing is given back
+                    None => break self.abandon().await,
+                },
+                Some(answer) = self.asks.next() => self.answer(answer),
+                pulled = self.puller.next() => {
+                    let Some(pulled) = pulled else { break };
+                    self.pulled(pulled);
+                    self.take_all();
+                }
+                changed = self.link.changed() => {
+                    if changed.is_err() || self.link.borrow_and_update().closed {
+                        break;
+                    }
+                    if !self.link.borrow().connected {
+                        self.step(Input::Link(false));
+                    }
+                }
+                () = term.act.notified() => {}
+                () = tokio::time::sleep_until(timer) => {}
+            }
+        }
+        drop(ending);
+    }
+
+    pub(super) fn now(&self) -> Mono {
+        self.shared.clock().now()
+    }
+
+    pub(super) fn step(&mut self, input: Input) {
+        let now = self.now();
+        self.pull.step(now, input, &mut self.commands);
+    }
+
+    /// What time and settling changed.
+    fn turn(&mut self) {
+        let now = self.now();
+        let units = &self.shared.units;
+        if !self.pull.is_asking() && self.reserved > 0 {
+            units.count(std::mem::take(&mut self.reserved), 0);
+        }
+        let process = self.shared.options.held_bytes.saturating_sub(units.bytes());
+        let mut inner = self.term.lock();
+        let lapsed = inner.desk.lapse(now);
+        if lapsed > 0 {
+            inner.account(units);
+            metrics::lapsed(lapsed);
+        }
+        let (room, unbounded) = (inner.desk.room(process), inner.desk.room(usize::MAX));
+        if now >= self.upkeep {
+            self.upkeep = now + UPKEEP;
+            let held = inner.desk.held();
+            let ratio = ratio(inner.desk.unsettled(), self.times.max_unsettled);
+            metrics::held(self.term.unit, held.rows, inner.desk.bytes(), ratio);
+            let waiting = inner.desk.waiting_long(now);
+            if !waiting.is_empty() {
+                inner.order(Order::quiet(Verdict::InProgress, waiting));
+            }
+        }
+        drop(inner);
+        if lapsed > 0 {
+            // what did not fit may fit now
+            self.term.deliver.notify_one();
+        }
+        self.starved = room == 0 && unbounded > 0;
+        self.pull.step(now, Input::Room(u32::try_from(room).unwrap_or(u32::MAX)), &mut self.commands);
+    }
+
+    async fn act(&mut self) {
+        for command in std::mem::take(&mut self.commands) {
+            match command {
+                Command::Pull { blocks, pin } => {
+                    let Times { expires, heartbeat, .. } = self.times;
+                    let request = PullRequest { batch: blocks, expires, idle_heartbeat: heartbeat, pin };
+                    let sent = self.puller.pull(&request).await;
+                    metrics::pulled();
+                    let guess = self.term.lock().desk.guess(blocks as usize);
+                    self.shared.units.count(std::mem::replace(&mut self.reserved, guess), guess);
+                    self.step(sent.map_or(Input::NotSent, Input::Sent));
+                }
+                Command::Renew(pin) => {
+                    metrics::renewed();
+                    // one that cannot be sent is missed by the clock, and the link tells why
+                    self.puller.renew(&pin).await.ok();
+                }
+                Command::Read => {
+                    let (api, stream, durable) =
+                        (self.shared.connection.api(), self.stream.clone(), self.durable.clone());
+                    self.asks.push(async move { Answer::Read(api.consumer_info(&stream, &durable).await) }.boxed());
+                }
+                Command::Reset => {
+                    metrics::reset("gap");
+                    let (api, stream, durable) =
+                        (self.shared.connection.api(), self.stream.clone(), self.durable.clone());
+                    self.asks.push(async move { Answer::Reset(api.reset(&stream, &durable).await) }.boxed());
+                }
+                Command::Drain => {
+                    while let Some(Some(pulled)) = self.puller.next().now_or_never() {
+                        self.pulled(pulled);
+                    }
+                    self.puller.stop_pulling().await;
+                }
+                Command::Halted => self.halted(),
+                Command::Progress(moves) => {
+                    let unit = self.term.unit;
+                    metrics::progress(unit, moves);
+                    self.shared.units.set_stalled(unit, !moves);
+                    if !moves {
+                        tracing::error!(%unit, "unit {unit} has blocks and none was delivered for 30 s");
+                    }
+                }
+                Command::End(end) => self.end(&end),
+                Command::Note(event) => self.note(&event),
+                // these belong to a block, and were taken with it
+                Command::Take | Command::Drop => {}
+            }
+        }
+    }
+
+    /// What is there already, without another turn for each.
+    fn take_all(&mut self) {
+        for _ in 0..TURN {
+            if !self.commands.is_empty() {
+                break;
+            }
+            match self.puller.next().now_or_never() {
+                Some(Some(pulled)) => self.pulled(pulled),
+                _ => break,
+            }
+        }
+        self.term.deliver.notify_one();
+    }
+
+    fn pulled(&mut self, pulled: Pulled) {
+        match pulled {
+            Pulled::Delivered(delivered) => {
+                let input = Input::Block { sequence: delivered.consumer_seq, pin: delivered.pin.clone() };
+                self.step(input);
+                let at = self.commands.iter().position(|c| matches!(c, Command::Take | Command::Drop));
+                if at.map(|at| self.commands.remove(at)) == Some(Command::Take) {
+                    self.take(delivered);
+                }
+            }
+            Pulled::Status { n, status } => self.step(Input::Status { number: n, status }),
+            Pulled::Renewed(status) => self.step(Input::Renewed(status)),
+            Pulled::Reconnected { .. } => {
+                self.step(Input::Link(false));
+                self.step(Input::Link(true));
+            }
+            _ => {}
+        }
+    }
+
+    fn take(&mut self, delivered: Delivered) {
+        let Delivered { message, reply, stream_seq: sequence, .. } = delivered;
+        let tail = self.shared.ingest_tail(message.subject()).unwrap_or_default();
+        let read = envelope::decode(tail, |name| message.header_first(name), message.body().clone());
+        let probe = read.as_ref().is_ok_and(|block| block.rows == 0);
+        let (block, problem) = match read {
+            Ok(block) => (Some(block), None),
+            Err(problem) => (None, Some(problem)),
+        };
+        let now = self.now();
+        let mut inner = self.term.lock();
+        inner.pin = self.pull.pin().cloned();
+        let arrival = inner.desk.arrive(now, sequence, reply.clone(), block);
+        let mut park = false;
+        match arrival {
+            Arrival::Queued if probe => {
+                // it only marks an id (decision D4)
+                if let super::desk::Outcome::Send(sequence, reply) = inner.desk.acked(sequence) {
+                    inner.order(Order::quiet(Verdict::Ack, vec![(sequence, reply)]));
+                }
+            }
+            Arrival::Queued => park = problem.is_some(),
+            Arrival::Copy => metrics::copy("lent its reply"),
+            Arrival::Settled => {
+                metrics::copy("acked again");
+                inner.order(Order::quiet(Verdict::Ack, vec![(sequence, reply)]));
+            }
+            Arrival::TooEarly(delay) => {
+                metrics::copy("sent back");
+                inner.order(Order::quiet(Verdict::Nak { delay }, vec![(sequence, reply)]));
+            }
+        }
+        inner.account(&self.shared.units);
+        drop(inner);
+        if let Some(problem) = problem.filter(|_| park) {
+            self.park(sequence, &message, problem.to_string());
+        }
+    }
+
+    fn answer(&mut self, answer: Answer) {
+        match answer {
+            Answer::Read(Ok(info)) => {
+                let reading = reading(&info);
+                if reading.created != self.created {
+                    return self.step(Input::Replaced);
+                }
+                let ours = self.term.lock().desk.unsettled();
+                self.step(Input::Read { reading, ours });
+            }
+            Answer::Read(Err(error)) if error.is_gone() => self.step(Input::Missing),
+            Answer::Read(Err(error)) => {
+                tracing::debug!(unit = %self.term.unit, %error, "durable of unit {} could not be read", self.term.unit);
+                self.step(Input::Unread);
+            }
+            Answer::Reset(outcome) => {
+                if let Err(error) = &outcome {
+                    tracing::warn!(unit = %self.term.unit, %error, "unit {} could not be reset, retrying", self.term.unit);
+                }
+                self.step(Input::Reset(outcome.is_ok()));
+            }
+            Answer::Parked(sequence) => {
+                let mut inner = self.term.lock();
+                if let super::desk::Outcome::Send(sequence, reply) = inner.desk.acked(sequence) {
+                    inner.order(Order::quiet(Verdict::Ack, vec![(sequence, reply)]));
+                }
+            }
+        }
+    }
+
+    fn halted(&mut self) {
+        self.halted = true;
+        self.term.lock().taking = false;
+        self.term.deliver.notify_one();
+        for done in self.halting.drain(..) {
+            // a halt that was given up has halted all the same
+            done.send(()).ok();
+        }
+    }
+
+    fn end(&mut self, end: &End) {
+        let (unit, durable) = (self.term.unit, format!("{}/{}", self.stream, self.durable));
+        let kind = match end {
+            End::Gone => {
+                self.shared.faults.note(Fault::Gone { object: durable.clone() });
+                Kind::NotFound(format!("durable {durable}").into())
+            }
+            End::Refused(reason) => {
+                self.shared.faults.note(Fault::Drifted { object: durable.clone(), reason: reason.clone() });
+                Kind::Denied(format!("{durable}: {reason}").into())
+            }
+        };
+        tracing::error!(%unit, durable, ?end, "delivery of unit {unit} ended");
+        self.term.lock().failure = Some(Error::new("deliver", kind));
+        self.halted();
+    }
+
+    fn note(&self, event: &Event) {
+        let unit = self.term.unit;
+        metrics::event(event);
+        match event {
+            Event::Pinned => tracing::info!(%unit, "unit {unit} is pinned to this process"),
+            Event::PinLost => tracing::warn!(%unit, "unit {unit} lost its pin"),
+            Event::Gap { seen } => {
+                tracing::warn!(%unit, seen, "deliveries of unit {unit} after number {seen} were lost, resetting");
+            }
+            Event::LeaderChanged => tracing::debug!(%unit, "the durable of unit {unit} has another leader"),
+            Event::Silent => tracing::warn!(%unit, "nobody answers for the pull of unit {unit}"),
+            Event::Limited(text) => tracing::warn!(%unit, text, "a pull of unit {unit} was refused: {text}"),
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "far below 2^53")]
+fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
