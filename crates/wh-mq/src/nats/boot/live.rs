@@ -117,11 +117,8 @@ fn heard<T>(answer: Result<T, Error>) -> Heard<T> {
         Ok(answer) => Heard::Answer(answer),
         Err(error) if error.is_gone() => Heard::Gone,
         Err(error) => {
-            let silent = match error.kind() {
-                Kind::Timeout | Kind::NoResponders => true,
-                Kind::Api(api) => api.class() == Class::Unavailable,
-                _ => false,
-            };
+            let nobody = matches!(error.kind(), Kind::Timeout | Kind::NoResponders);
+            let silent = nobody || error.api().is_some_and(|api| api.class() == Class::Unavailable);
             if silent { Heard::Silence } else { Heard::Failure(error) }
         }
     }

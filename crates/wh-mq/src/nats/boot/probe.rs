@@ -68,15 +68,15 @@ pub(super) async fn ask(connection: &Connection, probes: Vec<Probe>) -> Result<P
     let mut answers = futures::stream::iter(probes).map(one).buffered(AT_ONCE);
     let mut probed = Probed::default();
     while let Some((answer, Probe { stream, durable, subject, .. })) = answers.next().await {
-        match answer {
-            Ok(_) => {}
-            Err(error) => match error.kind() {
-                Kind::Refused { .. } => probed.refused.push(Refused { stream, durable, subject }),
-                // allowed, and without a leader at the moment
-                Kind::NoResponders => {}
-                Kind::Timeout => probed.unanswered.push(Refused { stream, durable, subject }),
-                _ => return Err(error),
-            },
+        let Err(error) = answer else { continue };
+        let probe = Refused { stream, durable, subject };
+        if matches!(error.kind(), Kind::Refused { .. }) {
+            probed.refused.push(probe);
+        } else if *error.kind() == Kind::Timeout {
+            probed.unanswered.push(probe);
+        } else if *error.kind() != Kind::NoResponders {
+            // none of these says anything; no responders is one that is allowed, and has no leader at the moment
+            return Err(error);
         }
     }
     Ok(probed)
