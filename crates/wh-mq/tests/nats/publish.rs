@@ -161,7 +161,7 @@ async fn a_block_beyond_the_streams_largest_message_is_invalid() -> Result<()> {
     let stand = Stand::new().await?;
     let broker = stand.broker().await?;
     let stream = stand.spec.names().partition_stream(0);
-    stand.operator().change_stream(&stream, &json!({"max_msg_size": 1_000})).await?;
+    stand.operator().change_stream(&stream, &json!({"max_msg_size": 400})).await?;
     assert_eq!(class(publish(&broker, &block("t", 500)).await), Class::Invalid);
     publish(&broker, &block("t", 1)).await?;
     Ok(())
@@ -248,7 +248,7 @@ async fn a_user_without_the_right_is_denied_at_once() -> Result<()> {
     let stand = Stand::new().await?;
     let broker = stand.broker().await?;
     let mut server = stand.server;
-    let none = "permissions { publish { allow: [\"$JS.API.>\"] } subscribe { allow: [\"_INBOX_wh.>\"] } }";
+    let none = "permissions { publish { allow: [\"$JS.API.>\"] }\nsubscribe { allow: [\"_INBOX_wh.>\"] } }";
     server.reload(Options::default().user("wavehouse", none)).await?;
     let outcome = until(Duration::from_secs(10), "it is refused", || async {
         let began = now();
