@@ -14,6 +14,19 @@ pub trait Arm: Debug + Send + Sync {
     /// What it can do.
     fn profile(&self) -> Profile;
 
+    /// Whether its cases share one queue. Each then has tenants of its own, and they run one after another.
+    fn shared(&self) -> bool {
+        false
+    }
+
+    /// After the last case: removes what the arm made.
+    ///
+    /// # Errors
+    /// Whatever keeps it from that.
+    async fn finish(&self) -> anyhow::Result<()> {
+        Ok(())
+    }
+
     /// Opens an empty queue of its own for one case.
     ///
     /// # Errors
@@ -50,6 +63,10 @@ pub struct Profile {
     pub allowances: bool,
     /// Dead letters can be deleted (mq53).
     pub purge: bool,
+    /// A unit's tables take turns, so that one table's flood holds up no other of its unit (mq20).
+    pub tables_take_turns: bool,
+    /// How long a block may stay unsettled is a case's choice (mq23).
+    pub ack_wait: bool,
     /// The largest body of a block.
     pub max_body: usize,
 }

@@ -15,6 +15,10 @@ pub enum Needs {
     Allowances,
     /// [`Profile::purge`].
     Purge,
+    /// [`Profile::ack_wait`].
+    AckWait,
+    /// [`Profile::tables_take_turns`].
+    Turns,
 }
 
 impl Needs {
@@ -25,6 +29,8 @@ impl Needs {
             Self::Nothing => true,
             Self::Allowances => profile.allowances,
             Self::Purge => profile.purge,
+            Self::AckWait => profile.ack_wait,
+            Self::Turns => profile.tables_take_turns,
         }
     }
 }
@@ -44,14 +50,14 @@ pub struct Case {
 
 /// Makes a list of cases out of async functions of the same name.
 macro_rules! cases {
-    ($($name:ident $(needs $needs:ident twin $twin:ident)?),* $(,)?) => {
+    ($($name:ident $(needs $needs:ident $(twin $twin:ident)?)?),* $(,)?) => {
         /// The cases of this file.
         pub(crate) const CASES: &[$crate::Case] = &[$(
             $crate::Case {
                 name: stringify!($name),
                 needs: cases!(@needs $($needs)?),
                 run: |arm| Box::pin($name(arm)),
-                twin: cases!(@twin $($twin)?),
+                twin: cases!(@twin $($($twin)?)?),
             },
         )*];
     };

@@ -1,8 +1,8 @@
 //! Runs the suite: every case on every arm, in parallel, each on a runtime and a queue of its own.
 
-use conformance::{Arm, Case, Counts, Ledger, Verdict, all, arms, crash, leases};
+use conformance::{Arm, Case, Counts, Ledger, Verdict, all, arms, crash, leases, stage};
 use libtest_mimic::{Arguments, Failed, Trial};
-use std::{process::ExitCode, sync::Arc, time::Duration};
+use std::{io::Write as _, process::ExitCode, sync::Arc, time::Duration};
 
 /// No case may take longer: a hang is a failure with a name.
 const AT_MOST: Duration = Duration::from_secs(60);
@@ -21,7 +21,17 @@ fn main() -> ExitCode {
             return libtest_mimic::run(&arguments, vec![read]).exit_code();
         }
     };
-    let arms: Vec<Arc<dyn Arm>> = arms::all().into_iter().map(Arc::from).collect();
+    let arms: Vec<Arc<dyn Arm>> = match arms::all() {
+        Ok(arms) => arms.into_iter().map(Arc::from).collect(),
+        Err(error) => {
+            let read = Trial::test("the_surroundings_can_be_used", move || Err(Failed::from(format!("{error:#}"))));
+            return libtest_mimic::run(&arguments, vec![read]).exit_code();
+        }
+    };
+    if arms.iter().any(|arm| arm.shared()) {
+        // they take turns, and none may wait for its turn longer than it may run
+        arguments.test_threads = Some(1);
+    }
     let mut trials = Vec::new();
     for line in ledger.lines() {
         let arm = arms.iter().find(|arm| arm.name() == line.name);
@@ -60,11 +70,21 @@ fn main() -> ExitCode {
         }
     }
     trials.extend(crash::trials());
-    libtest_mimic::run(&arguments, trials).exit_code()
+    let ran = libtest_mimic::run(&arguments, trials).exit_code();
+    let finish = async || futures::future::try_join_all(arms.iter().map(|arm| arm.finish())).await.map(drop);
+    match within("cleaning up", finish()) {
+        Ok(()) => ran,
+        Err(error) => {
+            _ = writeln!(std::io::stderr(), "{}", error.message().unwrap_or_default());
+            ExitCode::FAILURE
+        }
+    }
 }
 
 fn trial(name: String, case: Case, arm: Arc<dyn Arm>, run: conformance::Run) -> Trial {
-    Trial::test(name, move || within(case.name, run(&*arm)))
+    Trial::test(name, move || {
+        if arm.shared() { within(case.name, stage::salted(run(&*arm))) } else { within(case.name, run(&*arm)) }
+    })
 }
 
 fn lease_trial(planned: leases::Planned) -> Trial {

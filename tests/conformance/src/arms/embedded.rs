@@ -36,7 +36,13 @@ impl Arm for Embedded {
     }
 
     fn profile(&self) -> Profile {
-        Profile { allowances: true, purge: true, max_body: embedded::Options::new("").max_body() }
+        Profile {
+            allowances: true,
+            purge: true,
+            tables_take_turns: true,
+            ack_wait: true,
+            max_body: embedded::Options::new("").max_body(),
+        }
     }
 
     async fn open(&self, setup: Setup) -> anyhow::Result<Box<dyn Stand>> {

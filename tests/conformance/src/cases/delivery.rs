@@ -12,7 +12,7 @@ use wh_types::{Block, BlockId};
 
 cases! {
     mq20_each_table_of_a_unit_is_in_order_and_nothing_comes_twice,
-    mq20_a_flood_in_one_table_does_not_starve_the_others,
+    mq20_a_flood_in_one_table_does_not_starve_the_others needs Turns twin mq20_a_block_waits_only_for_older_ones,
     mq20_a_waiting_feed_gets_what_is_stored,
     mq20_a_dropped_next_loses_nothing,
     mq24_what_is_held_stays_within_the_budget_of_rows,
@@ -66,6 +66,24 @@ async fn mq20_a_flood_in_one_table_does_not_starve_the_others(arm: &dyn Arm) -> 
             waited += 1;
             ensure!(waited < 300, "quiet block {n} waits behind {waited} blocks of the flood");
         }
+    }
+    Ok(())
+}
+
+/// Where a unit is one line: a flood holds up what was stored after it, and nothing else does.
+async fn mq20_a_block_waits_only_for_older_ones(arm: &dyn Arm) -> anyhow::Result<()> {
+    let stage = Stage::with(arm, crate::Setup { shards: 1, ..setup() }).await?;
+    let flood = |count: usize| -> Vec<Block> { (0..count).map(|_| stage.block("flood", 1)).collect() };
+    stage.publish(&flood(300)).await?;
+    let quiet_one = stage.block("quiet", 1);
+    stage.store(&quiet_one).await?;
+    stage.publish(&flood(300)).await?;
+    let mut feed = stage.feed("flood", Budget { rows: 50, bytes: 1 << 30 }).await?;
+    let by = feed.settle();
+    for n in 0..601 {
+        let delivery = next(&mut *feed).await?;
+        settle(&*by, std::slice::from_ref(&delivery), Verdict::Ack).await?;
+        ensure!((delivery.block.id == quiet_one.id) == (n == 300), "{n}: {delivery:?}");
     }
     Ok(())
 }

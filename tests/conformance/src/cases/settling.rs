@@ -18,9 +18,9 @@ cases! {
     mq22_a_nak_comes_back_after_its_delay_and_soon_after,
     mq22_a_nak_without_delay_comes_back_at_once,
     mq22_a_nak_does_not_hold_up_the_rest_of_its_table,
-    mq23_only_what_was_not_settled_comes_back_after_ack_wait,
-    mq23_in_progress_restarts_the_time,
-    mq23_what_comes_back_keeps_its_order,
+    mq23_only_what_was_not_settled_comes_back_after_ack_wait needs AckWait,
+    mq23_in_progress_restarts_the_time needs AckWait,
+    mq23_what_comes_back_keeps_its_order needs AckWait,
     mq32_unknown_and_settled_tokens_change_nothing,
     mq32_each_token_has_its_own_outcome,
 }
