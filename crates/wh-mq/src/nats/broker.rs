@@ -72,6 +72,12 @@ impl Broker {
         &self.0.shared.faults
     }
 
+    /// Units of this process that have blocks and do not move although they pull (decision D11): readiness ends with one.
+    #[must_use]
+    pub fn stalled(&self) -> BTreeSet<Unit> {
+        self.0.shared.units.stalled()
+    }
+
     /// The partitions' streams, by index.
     #[must_use]
     pub fn streams(&self) -> Vec<&str> {

@@ -16,7 +16,7 @@ pub(crate) fn attempt(error: &wh_nats::Error, stream: &str) -> Answer {
         Nats::Invalid(what) | Nats::Config(what) => Answer::Never(Kind::Bug(what.clone().into())),
         Nats::Api(api) => answered(api, stream),
         // it was handed over, and nothing says what became of it
-        _ => Answer::Unanswered,
+        Nats::Interrupted | Nats::Timeout | Nats::BadAnswer(_) | Nats::Closed | _ => Answer::Unanswered,
     }
 }
 
@@ -46,7 +46,15 @@ pub(crate) fn request(op: &'static str, error: wh_nats::Error) -> Error {
         Class::Exhausted { .. } => Kind::NoSpace,
         Class::Stopping => Kind::Stopping,
         Class::Invalid => Kind::Bug(error.to_string().into()),
-        _ => Kind::Unavailable,
+        Class::Unauthenticated
+        | Class::Forbidden
+        | Class::Conflict
+        | Class::Unsupported
+        | Class::Unavailable
+        | Class::Unknown
+        | Class::Fenced
+        | Class::Corrupt
+        | Class::Bug => Kind::Unavailable,
     };
     Error::new(op, kind).with_source(error)
 }
@@ -67,9 +75,9 @@ mod tests {
 
     #[test]
     fn numbers_decide_what_an_attempt_came_to() {
-        let class = |error: &wh_nats::Error| match attempt(error, "S") {
-            Answer::Never(kind) => Some(Error::new("publish", kind).class()),
-            _ => None,
+        let class = |error: &wh_nats::Error| {
+            let Answer::Never(kind) = attempt(error, "S") else { return None };
+            Some(Error::new("publish", kind).class())
         };
         let full = Some(Class::Exhausted { retry_after: Duration::from_secs(30) });
         for (status, code) in [(503, 10_077), (503, 10_023), (500, 10_047), (503, 10_002), (400, 10_077)] {

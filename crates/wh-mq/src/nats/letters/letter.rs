@@ -6,7 +6,7 @@
 use crate::{DeadLetter, DeadLetterId, nats::envelope::MSG_ID};
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
-use std::{borrow::Cow, fmt::Write as _};
+use std::borrow::Cow;
 use wh_types::{Timestamp, TopicKey};
 
 const REASON: &str = "Wh-Reason";
@@ -28,11 +28,7 @@ pub(super) const MAX_HEADERS: usize = 8 * 1024;
 /// processes is one letter.
 pub(super) fn message_id(id: DeadLetterId) -> String {
     let digest = Sha256::digest(id.to_string().as_bytes());
-    digest[..16].iter().fold(String::with_capacity(32), |mut text, byte| {
-        // writing to a string does not fail
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    digest[..16].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The headers of a letter, under an id of its message.
@@ -97,7 +93,7 @@ fn written(text: &str, most: usize) -> String {
         if char.is_control() || char == '%' || edge {
             let mut bytes = [0; 4];
             for byte in char.encode_utf8(&mut bytes).bytes() {
-                let _ = write!(out, "%{byte:02X}");
+                out.push_str(&format!("%{byte:02X}"));
             }
         } else {
             out.push(char);
