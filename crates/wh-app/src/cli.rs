@@ -136,7 +136,7 @@ pub fn run_with(
         }
         Command::Queue(QueueCommand::Inspect(args)) => look(args, inspect::inspect, file, environment, out, err),
         Command::Queue(QueueCommand::Verify(args)) => look(args, inspect::verify, file, environment, out, err),
-        Command::Mq(command) => mq_cli::run(*command, out, err),
+        Command::Mq(command) => mq_cli::run(*command, &mq_cli::Place { file, environment }, out, err),
         Command::Doctor => with_config(file, environment, err, |loaded, err| examine(&loaded, out, err)),
         Command::Health { url: Some(url) } => ask(&url, err),
         Command::Health { url: None } => {

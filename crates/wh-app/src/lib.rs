@@ -19,6 +19,7 @@ mod life;
 mod linger;
 mod metrics;
 mod mq_cli;
+mod nats;
 mod parts;
 mod queue;
 mod queue_report;

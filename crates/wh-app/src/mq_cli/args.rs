@@ -1,8 +1,27 @@
 //! The flags. Their defaults are `wh-topology`'s.
 
-use clap::{Args, Subcommand, ValueEnum};
+use super::live::{ACCESS, Access};
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use std::{fmt, path::PathBuf, str::FromStr, time::Duration};
 use wh_topology::{Choices, RightsFormat, defaults, parse_size, parse_span, show_size, show_span};
+
+/// Flags that say what the configuration says too.
+const CHOSEN: [&str; 14] = [
+    "partitions",
+    "shards",
+    "prefix",
+    "ingest_consumer",
+    "history_stream",
+    "dlq_stream",
+    "coord_bucket",
+    "js_domain",
+    "inbox_prefix",
+    "publish_timeout",
+    "dedupe_lease",
+    "dedupe_retention",
+    "coord_lease",
+    "no_dlq_delete",
+];
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum MqCommand {
@@ -10,7 +29,7 @@ pub(crate) enum MqCommand {
     Manifests(Manifests),
     /// Print what a role may do on the server
     Permissions(Permissions),
-    /// Judge what a server answered: exit code 1 when something required is wrong
+    /// Judge a running server, or what one answered: exit code 1 when something required is wrong
     Verify(Verify),
     /// Show what would change, and in which order
     Plan(Planned),
@@ -56,10 +75,19 @@ pub(crate) struct Permissions {
 }
 
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("source").required(true).args(["from", "url", "live"])))]
 pub(crate) struct Verify {
     /// Files, or folders of .json files, with JetStream's answers
-    #[arg(long, value_name = "PATH", required = true, num_args = 1..)]
+    #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with_all = ACCESS)]
     pub(super) from: Vec<PathBuf>,
+    /// Running servers of one cluster, asked as a process asks them: nats://host:port or tls://host:port
+    #[arg(long, value_name = "URL", num_args = 1..)]
+    pub(super) url: Vec<String>,
+    /// The servers, the user and the topology that the configuration names
+    #[arg(long, conflicts_with_all = CHOSEN, conflicts_with_all = ACCESS)]
+    pub(super) live: bool,
+    #[command(flatten)]
+    pub(super) access: Access,
     #[command(flatten)]
     names: Names,
     #[command(flatten)]
@@ -75,9 +103,10 @@ pub(crate) struct Verify {
     /// Dead letters are never deleted
     #[arg(long)]
     no_dlq_delete: bool,
-    /// What the process does: an api checks no durable and no lease
-    #[arg(long, value_enum, default_value_t = RoleArg::Both)]
-    pub(super) role: RoleArg,
+    /// What the process does: an api checks no durable and no lease [default: both; with --live what the configuration
+    /// says]
+    #[arg(long, value_enum)]
+    pub(super) role: Option<RoleArg>,
     /// How to print findings
     #[arg(long, value_enum, default_value_t = Report::Text)]
     pub(super) format: Report,
@@ -165,7 +194,7 @@ struct Spans {
 
 /// A span as a flag has it.
 #[derive(Clone, Copy, Debug)]
-struct Span(Duration);
+pub(super) struct Span(pub(super) Duration);
 
 impl FromStr for Span {
     type Err = String;

@@ -1,9 +1,10 @@
 //! `wavehouse mq`: what the operator creates on a NATS cluster, printed, permitted, verified and planned.
 //!
-//! Files are read and written here; everything else is `wh-topology`'s. No server is asked.
+//! Files are read and written here; everything else is `wh-topology`'s. Only `verify` asks a server, and changes nothing.
 
 mod args;
 mod files;
+mod live;
 mod output;
 
 #[cfg(test)]
@@ -13,15 +14,27 @@ use crate::Exit;
 pub(crate) use args::MqCommand;
 use args::{Common, Report, RightsFormatArg};
 use output::Output;
-use std::{fmt, io::Write};
+use std::{fmt, io::Write, path::Path};
+use wh_config::{Environment, load};
+use wh_mq::nats::boot::Report as Found;
 use wh_topology::{File, Plan, Rights, Role, Severity, Spec, Topology, render::NatsCli, renderer, verify};
 
 /// Why a command could not do its work.
 enum Failed {
     /// The command line asks for what cannot be: exit code 2.
     Usage(String),
+    /// The configuration cannot be: exit code 64.
+    Config(String),
     /// Anything else: exit code 1.
     Work(String),
+}
+
+/// Where the configuration is, for the commands that read it.
+pub(crate) struct Place<'a> {
+    /// The file that the command line names.
+    pub(crate) file: Option<&'a Path>,
+    /// The variables.
+    pub(crate) environment: &'a Environment,
 }
 
 /// What the flags choose. A value outside of its bounds is a mistake of the command line like one of no type.
@@ -34,13 +47,14 @@ fn laid_out(args: &impl Common) -> Result<Topology, Failed> {
     Topology::new(chosen(args)?).map_err(|problems| Failed::Work(problems.to_string()))
 }
 
-/// Runs a command: 0 as asked, 1 it failed or found something required, 2 a command line that cannot be.
-pub(crate) fn run(command: MqCommand, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
+/// Runs a command: 0 as asked, 1 it failed or found something required, 2 a command line that cannot be, 64 a
+/// configuration that cannot be.
+pub(crate) fn run(command: MqCommand, at: &Place<'_>, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
     let mut output = Output::new(out);
     let ended = match command {
         MqCommand::Manifests(args) => manifests(&args, &mut output),
         MqCommand::Permissions(args) => permissions(&args, &mut output),
-        MqCommand::Verify(args) => verified(&args, &mut output),
+        MqCommand::Verify(args) => verified(&args, at, &mut output),
         MqCommand::Plan(args) => planned(&args, &mut output),
     };
     let ended =
@@ -50,6 +64,10 @@ pub(crate) fn run(command: MqCommand, out: &mut dyn Write, err: &mut dyn Write) 
         Err(Failed::Usage(text)) => {
             say(err, &text);
             Exit::Usage
+        }
+        Err(Failed::Config(text)) => {
+            say(err, &text);
+            Exit::Config
         }
         Err(Failed::Work(text)) => {
             say(err, &text);
@@ -99,15 +117,41 @@ fn permissions(args: &args::Permissions, out: &mut dyn Write) -> Result<Exit, Fa
     Ok(Exit::Ok)
 }
 
-fn verified(args: &args::Verify, out: &mut dyn Write) -> Result<Exit, Failed> {
-    let (role, report, spec) = (args.role.role(), args.format, chosen(args)?);
-    let seen = files::captured(&args.from, &spec, role).map_err(Failed::Work)?;
-    let findings = verify(&spec, role, &seen);
+fn verified(args: &args::Verify, at: &Place<'_>, out: &mut dyn Write) -> Result<Exit, Failed> {
+    let role = args.role.map_or(Role::Both, args::RoleArg::role);
+    let (spec, found) = if args.live {
+        let config = load(at.file, at.environment).map_err(|findings| Failed::Config(findings.to_string()))?.config;
+        let (nats, roles) = (config.mq.nats, config.roles);
+        if nats.urls.is_empty() {
+            return Err(Failed::Config("mq.nats.urls: --live asks the servers that it names".to_owned()));
+        }
+        let own = match (roles.api, roles.ingest) {
+            (true, false) => Role::Api,
+            (false, true) => Role::Ingest,
+            _ => Role::Both,
+        };
+        let found = live::check(&nats, args.role.map_or(own, args::RoleArg::role))?;
+        (nats.topology, found)
+    } else if args.url.is_empty() {
+        let spec = chosen(args)?;
+        let seen = files::captured(&args.from, &spec, role).map_err(Failed::Work)?;
+        let found = Found { findings: verify(&spec, role, &seen), complete: seen.is_complete() };
+        (spec, found)
+    } else {
+        let nats = args.access.queue(&args.url, chosen(args)?)?;
+        let found = live::check(&nats, role)?;
+        (nats.topology, found)
+    };
+    Ok(told(&spec, &found, args.format, out))
+}
+
+/// Prints what was found, the same wherever it was seen.
+fn told(spec: &Spec, found: &Found, report: Report, out: &mut dyn Write) -> Exit {
+    let Found { findings, complete } = found;
     let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
     let (required, recommended) = (count(Severity::Required), count(Severity::Recommended));
     match report {
         Report::Json => {
-            let complete = seen.is_complete();
             let report = serde_json::json!({
                 "required": required, "recommended": recommended, "complete": complete, "findings": findings,
             });
@@ -116,13 +160,13 @@ fn verified(args: &args::Verify, out: &mut dyn Write) -> Result<Exit, Failed> {
         Report::Text => {
             findings.iter().for_each(|finding| say(out, finding));
             if findings.iter().any(|finding| finding.fix.contains(" --config ")) {
-                say(out, &format_args!("the files that fixes name are printed by: {}", NatsCli::command_line(&spec)));
+                say(out, &format_args!("the files that fixes name are printed by: {}", NatsCli::command_line(spec)));
             }
-            let unread = if seen.is_complete() { "" } else { "; not everything could be read" };
+            let unread = if *complete { "" } else { "; not everything could be read" };
             say(out, &format_args!("{required} required, {recommended} recommended{unread}"));
         }
     }
-    Ok(if required == 0 && seen.is_complete() { Exit::Ok } else { Exit::Failure })
+    if found.is_sound() { Exit::Ok } else { Exit::Failure }
 }
 
 fn planned(args: &args::Planned, out: &mut dyn Write) -> Result<Exit, Failed> {

@@ -1,5 +1,7 @@
 //! Each command as a person types it.
 
+mod live;
+
 use crate::{About, Exit, cli::run_with};
 use serde_json::{Value, json};
 use std::{ffi::OsString, path::Path};
@@ -13,8 +15,13 @@ struct Said {
 }
 
 fn mq(line: &[&str]) -> Said {
+    mq_in(&[], line)
+}
+
+/// With flags before the command.
+fn mq_in(before: &[&str], line: &[&str]) -> Said {
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    let arguments = ["wavehouse", "mq"].iter().chain(line).map(OsString::from);
+    let arguments = ["wavehouse"].iter().chain(before).chain(&["mq"]).chain(line).map(OsString::from);
     let about = About { name: "wavehouse", version: "1.2.3", commit: "abc" };
     let exit = run_with(about, arguments, &Environment::new::<&str, &str>([]), &mut out, &mut err);
     Said { exit, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
