@@ -1,3 +1,5 @@
+//! Envelopes written, read back and refused.
+
 use super::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;

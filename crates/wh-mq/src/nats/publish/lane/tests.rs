@@ -1,3 +1,5 @@
+//! The order rule, step by step and against a model of a server.
+
 use super::*;
 use proptest::prelude::*;
 use wh_types::Class;
@@ -141,11 +143,11 @@ proptest! {
             for index in batch {
                 let known = log.iter().position(|stored| *stored == index);
                 let place = |at: usize, duplicate| Answer::Stored { sequence: at as u64, duplicate };
-                let behaviour = match script.next().unwrap_or(Server::Stores) {
+                let mut behaviour = script.next().unwrap_or(Server::Stores);
+                if lost && matches!(behaviour, Server::StoresAndSaysNothing) {
                     // see the module: what one leader lost, the next does not follow with a lost answer
-                    Server::StoresAndSaysNothing if lost => Server::Stores,
-                    behaviour => behaviour,
-                };
+                    behaviour = Server::Stores;
+                }
                 lost |= matches!(behaviour, Server::LosesIt);
                 let answer = match (behaviour, known) {
                     (Server::Refuses, _) => Answer::Refused,
