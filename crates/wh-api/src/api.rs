@@ -1,7 +1,7 @@
 //! The API as a [`tower::Service`]: what wraps every request, and the table of paths.
 
 use crate::{
-    ApiOptions, Parts,
+    ApiOptions, Parts, Surface,
     app::App,
     codes,
     error::{ApiError, internal},
@@ -112,15 +112,18 @@ fn routes(app: &Arc<App>) -> Router {
         .route("/readyz", get(probes::ready))
         .route("/ready", get(probes::ready))
         .route("/version", get(probes::version))
-        .route("/v1/health", get(probes::health))
-        .route("/v1/ingest", post(ingest::ingest))
-        .route("/v1/query", post(query::query))
-        .route("/v1/stream", get(stream::stream))
         .route("/v1/ops/query", post(ops::sql))
         .route("/v1/ops/schema", get(ops::schema))
         .route("/v1/ops/schema/refresh", post(ops::refresh))
         .route("/v1/ops/dlq/stats", get(ops::dead_letters))
         .route("/v1/ops/queue", get(ops::queue));
+    if app.options.surface == Surface::Full {
+        router = router
+            .route("/v1/health", get(probes::health))
+            .route("/v1/ingest", post(ingest::ingest))
+            .route("/v1/query", post(query::query))
+            .route("/v1/stream", get(stream::stream));
+    }
     if let Some((path, _)) = &app.metrics {
         router = router.route(path, get(probes::metrics));
     }

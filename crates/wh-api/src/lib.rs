@@ -36,6 +36,6 @@ pub use auth::OperatorKey;
 pub use check::{Checked, Checker};
 pub use codes::errors_markdown;
 pub use metrics::METRICS;
-pub use options::ApiOptions;
+pub use options::{ApiOptions, Surface};
 pub use probes::{Check, Health, Version};
 pub use tenant::{Mode, TenantLimits, TenantRuntime, Tenants};

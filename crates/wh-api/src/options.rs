@@ -1,11 +1,27 @@
-//! Bounds of the whole surface. Filled in by the configuration; every default is production's.
+//! What there is of the surface, and its bounds. Filled in by the configuration; every default is production's.
 
 use std::time::Duration;
 use wh_types::Encoding;
 
+/// Which paths there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Surface {
+    /// All of them.
+    #[default]
+    Full,
+    /// Probes, metrics and `/v1/ops`: of a process that takes no events and answers no queries of clients. What it knows
+    /// of ClickHouse's tables does not decide whether it is ready.
+    Operator,
+}
+
 /// Sizes, times and numbers that hold for the process.
 #[derive(Clone, Debug)]
 pub struct ApiOptions {
+    /// Which paths there are.
+    pub surface: Surface,
+    /// Whether `/readyz` asks the queue for its status. False where the checks of [`Parts`](crate::Parts) know it without
+    /// asking: of a queue on other machines the question costs a request for each stream.
+    pub ask_queue: bool,
     /// Largest decoded body of an ingest request.
     pub ingest_body_bytes: usize,
     /// Largest decoded body of a structured query.
@@ -48,6 +64,8 @@ pub struct ApiOptions {
 impl Default for ApiOptions {
     fn default() -> Self {
         Self {
+            surface: Surface::Full,
+            ask_queue: true,
             ingest_body_bytes: 16 << 20,
             query_body_bytes: 1 << 20,
             sql_body_bytes: 16 << 20,

@@ -1,6 +1,6 @@
 //! `/livez`, `/readyz`, `/version`, `/metrics`, `/v1/health` (decision D33). Open to everybody; nothing secret in them.
 
-use crate::{app::App, error::ApiError};
+use crate::{Surface, app::App, error::ApiError};
 use axum::{
     Json,
     extract::{Request, State},
@@ -67,7 +67,10 @@ pub(crate) async fn live() -> Response {
 }
 
 pub(crate) async fn ready(State(app): State<Arc<App>>) -> Response {
-    let mut seen = vec![("queue".to_owned(), queue(&app).await), schema(&app)];
+    let mut seen = vec![schema(&app)];
+    if app.options.ask_queue {
+        seen.push(("queue".to_owned(), queue(&app).await));
+    }
     for tenant in app.served.iter() {
         let fault = || tenant.runtime.schema.get().and_then(|schema| schema.user_fault().map(str::to_owned));
         if let Some(reason) = tenant.runtime.schema.stats().last_error.or_else(fault) {
@@ -107,10 +110,12 @@ async fn queue(app: &App) -> Health {
 
 fn schema(app: &App) -> (String, Health) {
     let known = app.served.iter().any(|tenant| tenant.runtime.schema.get().is_some());
-    let health = if known {
-        Health::Good
-    } else {
-        Health::Failed("no tenant's tables are known yet: ClickHouse has not answered".to_owned())
+    let unknown = || "no tenant's tables are known yet: ClickHouse has not answered".to_owned();
+    let health = match app.options.surface {
+        _ if known => Health::Good,
+        Surface::Full => Health::Failed(unknown()),
+        // rows wait in the queue meanwhile
+        Surface::Operator => Health::Degraded(unknown()),
     };
     ("schema".to_owned(), health)
 }

@@ -4,7 +4,7 @@ use crate::rig::{KEY, Rig, Setup, get, keyed, post};
 use axum::body::Body;
 use http::Request;
 use std::{io, sync::Arc, time::Duration};
-use wh_api::{ApiOptions, Check, Health, TenantLimits};
+use wh_api::{ApiOptions, Check, Health, Surface, TenantLimits};
 use wh_clickhouse::{Discovery, DiscoveryOptions};
 use wh_mq::faulty::{Fault, Op};
 use wh_types::{OsEntropy, Stop, SystemClock, Tasks};
@@ -215,6 +215,38 @@ async fn probes_tell_alive_from_ready_from_degraded() {
     assert_eq!(reply.status, 503, "a queue that takes nothing is not ready");
     let broken = Rig::with(Setup { checks: vec![check("worker", Health::Failed("gone".into()))], ..Setup::default() });
     assert_eq!(broken.send(get("/readyz")).await.value()["failed"]["worker"], "gone");
+}
+
+#[tokio::test]
+async fn an_operators_surface_takes_no_events_and_is_ready_without_a_schema() {
+    let options = ApiOptions { surface: Surface::Operator, ask_queue: false, ..ApiOptions::default() };
+    let (tasks, stop, mut setup) = (Tasks::new(), Stop::new(), Setup { options, ..Setup::default() });
+    let client = setup.clickhouse.clone();
+    let (clock, chance) = (Arc::new(SystemClock), Arc::new(OsEntropy));
+    setup.schema = Discovery::start(client, DiscoveryOptions::default(), clock, chance, &tasks, stop.clone());
+    let rig = Rig::with(setup);
+    for request in
+        [ingest(JSON, "{}"), post("/v1/query?table=t", JSON, "{}"), get("/v1/stream?table=t"), get("/v1/health")]
+    {
+        assert_eq!(rig.send(request).await.outcome(), (404, Some("route.not_found".into())));
+    }
+    let ready = rig.send(get("/readyz")).await;
+    assert_eq!(
+        (ready.status.as_u16(), ready.value()["degraded"]["schema"].is_string()),
+        (200, true),
+        "{}",
+        ready.text()
+    );
+    assert_eq!(rig.send(get("/livez")).await.status, 200);
+    assert_eq!(rig.send(get("/v1/ops/queue")).await.status, 401);
+    assert_eq!(rig.send(keyed(get("/v1/ops/queue"))).await.value()["accepting"], true);
+
+    rig.broker.close().await;
+    assert_eq!(rig.send(get("/readyz")).await.status, 200, "the queue is not asked");
+    rig.stop.give();
+    assert_eq!(rig.send(get("/readyz")).await.value()["failed"]["process"], "shutting down");
+    stop.give();
+    tasks.wait().await;
 }
 
 #[tokio::test]
