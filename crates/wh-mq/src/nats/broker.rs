@@ -15,7 +15,7 @@ use crate::{
     History, Kind, Receipt, Result, Unit,
 };
 use async_trait::async_trait;
-use std::{collections::BTreeSet, sync::Arc};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use wh_nats::{Connection, Publisher};
 use wh_topology::Role;
 use wh_types::{Block, BlockId, Cursor, Stop, Table, Tasks, Tenant};
@@ -82,6 +82,14 @@ impl Broker {
     #[must_use]
     pub fn streams(&self) -> Vec<&str> {
         self.0.shared.partitions.iter().map(PartitionStream::name).collect()
+    }
+
+    /// After how long an unsettled block comes back: the shortest time of all durables. Where this process owns no units
+    /// it is not read, and a minute.
+    #[must_use]
+    pub fn ack_wait(&self) -> Duration {
+        let durables = self.0.shared.partitions.iter().flat_map(|partition| &partition.durables);
+        durables.map(|durable| durable.ack_wait).min().unwrap_or(Duration::from_secs(60))
     }
 
     fn ingests(&self, op: &'static str) -> Result<&Arc<Shared>> {
