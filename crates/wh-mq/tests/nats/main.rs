@@ -1,5 +1,9 @@
 //! The NATS backend at real servers, beside the conformance suite: what only this backend does, and its faults.
 
 mod boot;
+mod faults_unit;
+mod flow;
+mod history;
 mod publish;
 mod stand;
+mod unit;

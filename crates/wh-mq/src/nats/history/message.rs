@@ -48,7 +48,7 @@ pub(super) fn read<'a>(tail: &str, header: impl Fn(&str) -> Option<&'a str>, bod
     let block = match envelope::decode(tail, header, Bytes::copy_from_slice(body)) {
         Ok(block) => Some(Arc::new(block)),
         Err(error) => {
-            tracing::warn!(%stream, sequence, %error, "message {sequence} of {stream} is no block, streams are told");
+            tracing::debug!(%stream, sequence, %error, "message {sequence} of {stream} is no block");
             None
         }
     };
