@@ -91,7 +91,7 @@ impl Rights {
     #[must_use]
     pub fn new(spec: &Spec, role: Role) -> Self {
         let mut lines = Lines { domain: spec.choices().js_domain.as_deref(), rights: Vec::new() };
-        checks(&mut lines);
+        checks(&mut lines, role);
         blocks(&mut lines, spec, role);
         if role.ingests() {
             shards(&mut lines, spec);
@@ -150,12 +150,15 @@ impl Lines<'_> {
     }
 }
 
-fn checks(lines: &mut Lines<'_>) {
-    lines.api("INFO", "whether JetStream is there for this account");
+fn checks(lines: &mut Lines<'_>, role: Role) {
+    lines.api("INFO", "make sure that what was sent has arrived");
     lines.api("STREAM.NAMES", "find streams by the subjects they take");
     lines.api("STREAM.INFO.*", "check streams; ends of partitions and history");
-    lines.api("CONSUMER.LIST.*", "check all durables of a stream at once; units without an owner");
-    lines.api("CONSUMER.INFO.*.*", "progress, pins and orphans");
+    if role.ingests() {
+        lines.api("CONSUMER.LIST.*", "check all durables of a stream at once; units without an owner");
+    }
+    let info = if role.ingests() { "progress, pins and orphans" } else { "how far workers are" };
+    lines.api("CONSUMER.INFO.*.*", info);
 }
 
 fn blocks(lines: &mut Lines<'_>, spec: &Spec, role: Role) {

@@ -57,7 +57,7 @@ const ASKS: &[Ask] = &[
     ask(EVERYONE, "$JS.API.INFO", ""),
     ask(EVERYONE, "$JS.API.STREAM.NAMES", r#"{"subject":"wh.ingest.0.x"}"#),
     ask(EVERYONE, "$JS.API.STREAM.INFO.WH_INGEST_0", ""),
-    ask(EVERYONE, "$JS.API.CONSUMER.LIST.WH_INGEST_0", r#"{"offset":0}"#),
+    ask(INGEST, "$JS.API.CONSUMER.LIST.WH_INGEST_0", r#"{"offset":0}"#),
     ask(EVERYONE, "$JS.API.CONSUMER.INFO.WH_INGEST_0.wh-ingest-1", ""),
     ask(EVERYONE, "wh.ingest.0.1.acme.t", "x"),
     ask(EVERYONE, "$JS.API.DIRECT.GET.WH_HISTORY", r#"{"seq":1}"#),
