@@ -6,5 +6,5 @@ use wh_app::{About, cli};
 const ABOUT: About = About { name: "wavehouse", version: env!("CARGO_PKG_VERSION"), commit: env!("WAVEHOUSE_COMMIT") };
 
 fn main() -> ExitCode {
-    cli::main(ABOUT).into()
+    cli::main(ABOUT, None).into()
 }

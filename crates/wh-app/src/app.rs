@@ -2,12 +2,12 @@
 
 use crate::{
     About, RunError, StartError,
+    backend::Backend,
     clickhouse::Clients,
     error::with_causes,
     front::{Front, Phase},
     instance,
     life::Life,
-    queue::Opening,
     secrets::Secrets,
     serve::{Limits, Server, listen},
     telemetry::install_metrics,
@@ -15,16 +15,16 @@ use crate::{
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 use tokio::task::JoinHandle;
 use tracing::{error, info};
-use wh_config::{Config, QueueBackend};
+use wh_config::Config;
 use wh_types::{Clock, Entropy, OsEntropy, Stop, SystemClock, Tasks};
 
-/// An application: every role of one configuration, in this process.
+/// An application: the roles of one configuration, in this process.
 #[derive(Debug)]
 pub struct App;
 
 impl App {
     /// Starts it: opens the port, then the queue, then the rest. A ClickHouse that is away and a full disk are waited
-    /// for in the background; anything else that is wrong is told here.
+    /// for in the background, a sound topology on NATS is waited for here; anything else that is wrong is told here.
     ///
     /// Logs are the caller's ([`telemetry::install_logs`](crate::telemetry::install_logs)); metrics are taken over for
     /// the process.
@@ -35,19 +35,18 @@ impl App {
     /// # Cancel safety
     /// Detached: the port may stay open. Await it.
     pub async fn start(config: Config, about: About) -> Result<Running, StartError> {
-        if config.mq.backend == QueueBackend::Nats {
-            return Err(StartError::Unbuilt("mq.backend: nats"));
-        }
         let (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>) = (Arc::new(SystemClock), Arc::new(OsEntropy));
-        let opening = Opening::new(&config, clock.clone(), entropy.clone());
-        start(config, about, opening, clock, entropy).await
+        let instance = config.instance_id.clone().unwrap_or_else(|| instance::name(&*entropy));
+        let opening = Backend::new(&config, &instance, clock.clone(), entropy.clone());
+        start(config, about, instance, opening, clock, entropy).await
     }
 }
 
 pub(crate) async fn start(
     config: Config,
     about: About,
-    opening: Opening,
+    instance: String,
+    opening: Backend,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
 ) -> Result<Running, StartError> {
@@ -64,7 +63,6 @@ pub(crate) async fn start(
     let limits =
         Limits { max_connections: config.server.max_connections, header_timeout: config.server.header_timeout };
     let server = Server::start(listener, front.clone(), limits);
-    let instance = config.instance_id.clone().unwrap_or_else(|| instance::name(&*entropy));
     info!(%addr, instance, "{instance} listens on http://{addr}");
 
     let queue = match opening.open().await {

@@ -19,8 +19,9 @@ async fn on_a_full_disk() -> (tempfile::TempDir, Arc<SimDisk>, Running) {
     let (clock, entropy): (Arc<dyn Clock>, Arc<dyn Entropy>) = (Arc::new(SystemClock), Arc::new(OsEntropy));
     let disk = Arc::new(SimDisk::new(1));
     disk.set_capacity(Some(0));
-    let opening = Opening::new(&config, clock.clone(), entropy.clone()).on(disk.clone());
-    let running = start(config, ABOUT, opening, clock, entropy).await.unwrap();
+    let opening = crate::queue::Opening::new(&config, clock.clone(), entropy.clone()).on(disk.clone());
+    let backend = Backend::Embedded { opening, ack_wait: config.mq.embedded.ack_wait };
+    let running = start(config, ABOUT, "test".to_owned(), backend, clock, entropy).await.unwrap();
     (folder, disk, running)
 }
 

@@ -1,21 +1,21 @@
 //! The command line: flags in, exit code out. What a command does stands elsewhere.
 
 use crate::{
-    About, Exit, doctor, doctor_clickhouse, error::with_causes, health, mq_cli, parts, queue, queue_report, run,
-    telemetry::install_logs,
+    About, Exit, doctor, doctor_clickhouse, error::with_causes, health, mq_cli, parts, place::Place, queue,
+    queue_report, run, telemetry::install_logs,
 };
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::{
     ffi::OsString,
     io::{self, Write},
     path::{Path, PathBuf},
     time::Duration,
 };
-use wh_config::{Environment, Loaded, LogLevel, load, reference};
+use wh_config::{Environment, Loaded, LogLevel, Program, reference};
 use wh_mq::embedded::inspect;
 use wh_types::SystemClock;
 
-/// WaveHouse: events over HTTP into ClickHouse, queried and streamed.
+// Its name and its first line of help are the program's.
 #[derive(Debug, Parser)]
 #[command(disable_version_flag = true)]
 struct Cli {
@@ -94,22 +94,25 @@ struct QueueArgs {
     json: bool,
 }
 
-/// Runs a command with the process's own environment, output and signals.
+/// Runs a command with the process's own environment, output and signals. A program with fixed roles names them, in the
+/// words of the key `roles`.
 #[must_use]
-pub fn main(about: About) -> Exit {
+pub fn main(about: About, roles: Option<&'static [&'static str]>) -> Exit {
     let arguments = std::env::args_os();
-    run_with(about, arguments, &Environment::of_process(), &mut io::stdout().lock(), &mut io::stderr())
+    run_with(about, roles, arguments, &Environment::of_process(), &mut io::stdout().lock(), &mut io::stderr())
 }
 
 /// Runs a command. Prints its result to `out` and what is wrong to `err`; logs go to standard error.
 pub fn run_with(
     about: About,
+    roles: Option<&'static [&'static str]>,
     arguments: impl IntoIterator<Item = OsString>,
     environment: &Environment,
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Exit {
-    let cli = match Cli::try_parse_from(arguments) {
+    let program = roles.map(|roles| Program { name: about.name, roles });
+    let cli = match parse(about, roles, arguments) {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() => {
             say(err, &error.render());
@@ -124,23 +127,23 @@ pub fn run_with(
         say(out, &about);
         return Exit::Ok;
     }
-    let file = cli.config.as_deref();
+    let place = &Place { program, file: cli.config.as_deref(), environment };
     match cli.command.unwrap_or(Command::Serve) {
-        Command::Serve => with_config(file, environment, err, |loaded, err| serve(about, loaded, err)),
+        Command::Serve => with_config(place, err, |loaded, err| serve(about, loaded, err)),
         Command::Config(ConfigCommand::Check { show }) => {
-            with_config(file, environment, err, |loaded, err| check(&loaded, show, out, err))
+            with_config(place, err, |loaded, err| check(&loaded, show, out, err))
         }
         Command::Config(ConfigCommand::Reference) => {
             say(out, &reference().trim_end());
             Exit::Ok
         }
-        Command::Queue(QueueCommand::Inspect(args)) => look(args, inspect::inspect, file, environment, out, err),
-        Command::Queue(QueueCommand::Verify(args)) => look(args, inspect::verify, file, environment, out, err),
-        Command::Mq(command) => mq_cli::run(*command, &mq_cli::Place { file, environment }, out, err),
-        Command::Doctor => with_config(file, environment, err, |loaded, err| examine(&loaded, out, err)),
+        Command::Queue(QueueCommand::Inspect(args)) => look(args, inspect::inspect, place, out, err),
+        Command::Queue(QueueCommand::Verify(args)) => look(args, inspect::verify, place, out, err),
+        Command::Mq(command) => mq_cli::run(*command, place, out, err),
+        Command::Doctor => with_config(place, err, |loaded, err| examine(&loaded, out, err)),
         Command::Health { url: Some(url) } => ask(&url, err),
         Command::Health { url: None } => {
-            with_config(file, environment, err, |loaded, err| ask(&health::url(&loaded.config.server), err))
+            with_config(place, err, |loaded, err| ask(&health::url(&loaded.config.server), err))
         }
         Command::Version { json } => {
             match json.then(|| serde_json::to_string(&parts::version(about))) {
@@ -158,13 +161,24 @@ fn say(to: &mut dyn Write, what: &dyn std::fmt::Display) {
     drop(writeln!(to, "{what}"));
 }
 
-fn with_config(
-    file: Option<&Path>,
-    environment: &Environment,
-    err: &mut dyn Write,
-    act: impl FnOnce(Loaded, &mut dyn Write) -> Exit,
-) -> Exit {
-    match load(file, environment) {
+/// Reads the command line as the program's.
+fn parse(
+    about: About,
+    roles: Option<&[&str]>,
+    arguments: impl IntoIterator<Item = OsString>,
+) -> Result<Cli, clap::Error> {
+    let does = match roles {
+        None => "events over HTTP into ClickHouse, queried and streamed".to_owned(),
+        Some(["api"]) => "events over HTTP into the queue on NATS, queries and streams".to_owned(),
+        Some(["ingest"]) => "rows from the queue on NATS into ClickHouse".to_owned(),
+        Some(roles) => format!("the roles {}", roles.join(", ")),
+    };
+    let command = Cli::command().name(about.name).about(format!("WaveHouse: {does}"));
+    Cli::from_arg_matches(&command.try_get_matches_from(arguments)?)
+}
+
+fn with_config(place: &Place<'_>, err: &mut dyn Write, act: impl FnOnce(Loaded, &mut dyn Write) -> Exit) -> Exit {
+    match place.load() {
         Ok(loaded) => act(loaded, err),
         Err(findings) => {
             say(err, &findings);
@@ -192,8 +206,7 @@ fn check(loaded: &Loaded, show: bool, out: &mut dyn Write, err: &mut dyn Write) 
 fn look(
     args: QueueArgs,
     look: fn(&Path) -> wh_mq::Result<inspect::Report>,
-    file: Option<&Path>,
-    environment: &Environment,
+    place: &Place<'_>,
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Exit {
@@ -213,7 +226,7 @@ fn look(
     };
     match &args.dir {
         Some(dir) => print(dir, err),
-        None => with_config(file, environment, err, |loaded, err| print(&queue::folder(&loaded.config), err)),
+        None => with_config(place, err, |loaded, err| print(&queue::folder(&loaded.config), err)),
     }
 }
 

@@ -11,10 +11,14 @@ struct Said {
 }
 
 fn command(line: &[&str], variables: &[(&str, &str)]) -> Said {
+    command_of(None, line, variables)
+}
+
+fn command_of(roles: Option<&'static [&'static str]>, line: &[&str], variables: &[(&str, &str)]) -> Said {
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let arguments = ["wavehouse"].iter().chain(line).map(OsString::from);
     let environment = Environment::new(variables.iter().copied());
-    let exit = run_with(ABOUT, arguments, &environment, &mut out, &mut err);
+    let exit = run_with(ABOUT, roles, arguments, &environment, &mut out, &mut err);
     Said { exit, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
 }
 
@@ -130,4 +134,27 @@ async fn a_queue_is_inspected_and_verified_when_nobody_has_it() {
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["sound"], true);
     assert_eq!(json["tenants"]["0"]["tables"]["events"]["unsettled_rows"], 2, "{json}");
+}
+
+#[test]
+fn a_program_with_fixed_roles_reads_a_shared_configuration_as_its_own() {
+    let nats = [("WH_MQ_BACKEND", "nats"), ("WH_COORD_BACKEND", "nats"), ("WH_MQ_NATS_URLS", "nats://127.0.0.1:1")];
+    for (roles, help) in
+        [(&["api"] as &'static [&str], "into the queue on NATS"), (&["ingest"], "from the queue on NATS")]
+    {
+        let shown = command_of(Some(roles), &["config", "check", "--show"], &nats);
+        assert_eq!(shown.exit, Exit::Ok, "{}", shown.err);
+        let line = shown.out.lines().find(|line| line.starts_with("roles:")).unwrap();
+        assert!(line.contains(roles[0]) && line.ends_with("# wavehouse"), "{line}");
+        assert!(command_of(Some(roles), &["--help"], &[]).out.contains(help));
+        let other = command_of(Some(roles), &["config", "check"], &[&nats[..], &[("WH_ROLES", "api,ingest")]].concat());
+        assert_eq!(other.exit, Exit::Config);
+        assert!(other.err.contains("says api,ingest in WH_ROLES"), "{}", other.err);
+        let embedded = command_of(Some(roles), &["serve"], &[]);
+        assert!(
+            embedded.exit == Exit::Config && embedded.err.contains("mq.backend: nats lets several"),
+            "{}",
+            embedded.err
+        );
+    }
 }

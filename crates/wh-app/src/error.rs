@@ -21,9 +21,18 @@ pub enum StartError {
         /// Why.
         source: wh_mq::Error,
     },
-    /// A backend that is configured and not in this build.
-    #[error("{0}: this build has no such backend")]
-    Unbuilt(&'static str),
+    /// The connection to NATS: what it is given cannot work. A server that does not answer is no error of this kind.
+    #[error("mq.nats cannot be used")]
+    Nats(#[source] wh_nats::Error),
+    /// No NATS server answered in time, or what is on it cannot be worked on.
+    #[error(transparent)]
+    Topology(wh_mq::nats::boot::Unsound),
+    /// The queue on NATS.
+    #[error("the queue on NATS cannot be opened")]
+    Broker(#[source] wh_mq::Error),
+    /// The leases by which processes share units.
+    #[error("coord.nats cannot be used")]
+    Leases(#[source] wh_coord::Error),
     /// A ClickHouse that cannot be meant. One that does not answer is no error.
     #[error("tenant_defaults.clickhouse cannot be used")]
     ClickHouse(#[source] wh_clickhouse::Error),
@@ -39,7 +48,13 @@ impl StartError {
         match self {
             Self::DataDir(error) => error.no_space(),
             Self::Queue { source, .. } => matches!(source.kind(), wh_mq::Kind::NoSpace),
-            Self::Listen(_) | Self::Unbuilt(_) | Self::ClickHouse(_) | Self::Secret(_) => false,
+            Self::Listen(_)
+            | Self::Nats(_)
+            | Self::Topology(_)
+            | Self::Broker(_)
+            | Self::Leases(_)
+            | Self::ClickHouse(_)
+            | Self::Secret(_) => false,
         }
     }
 }

@@ -5,8 +5,10 @@
 
 mod about;
 mod app;
+mod backend;
 pub mod cli;
 mod clickhouse;
+mod cluster;
 mod data_dir;
 mod doctor;
 mod doctor_clickhouse;
@@ -21,6 +23,7 @@ mod metrics;
 mod mq_cli;
 mod nats;
 mod parts;
+mod place;
 mod queue;
 mod queue_report;
 mod run;

@@ -2,20 +2,23 @@
 
 use crate::{
     About, RunError,
+    backend::{Backend, Queue},
     clickhouse::{self, Clients},
+    error::with_causes,
     front::{Front, Phase},
     parts::{api_options, api_parts, worker},
-    queue::Opening,
     secrets::Secrets,
     serve::Server,
     telemetry::Metrics,
 };
 use std::{sync::Arc, time::Duration};
-use tokio::{task::JoinHandle, time::timeout_at};
+use tokio::{
+    task::{JoinError, JoinHandle},
+    time::timeout_at,
+};
 use tracing::{error, info, warn};
 use wh_api::Api;
-use wh_config::Config;
-use wh_mq::Broker;
+use wh_config::{Config, Roles};
 use wh_types::{Clock, Entropy, Stop, Tasks};
 
 /// How often a full disk is tried again.
@@ -40,10 +43,12 @@ pub(crate) struct Life {
     pub(crate) instance: String,
     pub(crate) front: Front<Api>,
     pub(crate) server: Server,
-    pub(crate) opening: Opening,
+    pub(crate) opening: Backend,
     pub(crate) tasks: Tasks,
     pub(crate) stop: Stop,
 }
+
+type Worker = JoinHandle<Result<(), wh_mq::Error>>;
 
 /// What runs besides the server.
 #[derive(Debug)]
@@ -55,12 +60,13 @@ struct Parts {
     ingest: Stop,
     /// Ends what only watches; last.
     rest: Stop,
-    worker: JoinHandle<Result<(), wh_mq::Error>>,
-    queue: Arc<dyn Broker>,
+    /// With the role `ingest`.
+    worker: Option<Worker>,
+    queue: Queue,
 }
 
 impl Life {
-    pub(crate) async fn run(self, queue: Option<Arc<dyn Broker>>) -> Result<(), RunError> {
+    pub(crate) async fn run(self, queue: Option<Queue>) -> Result<(), RunError> {
         let queue = match queue {
             Some(queue) => queue,
             None => match self.wait_for_space().await {
@@ -78,21 +84,22 @@ impl Life {
         let mut parts = self.begin(queue);
         let ended = tokio::select! {
             () = self.stop.wait() => None,
-            ended = &mut parts.worker => Some(ended),
+            ended = ended(parts.worker.as_mut()) => Some(ended),
         };
         let outcome = ended.map(|ended| match ended {
             Ok(Err(error)) => RunError::Worker(error),
             Ok(Ok(())) | Err(_) => RunError::Panicked("the ingest worker"),
         });
         if let Some(error) = &outcome {
-            error!("stopping: {}", crate::error::with_causes(error));
+            error!("stopping: {}", with_causes(error));
+            parts.worker = None;
         }
-        self.end(parts, outcome.is_some()).await;
+        self.end(parts).await;
         outcome.map_or(Ok(()), Err)
     }
 
     /// The queue once its disk has room; `None` when stopped meanwhile.
-    async fn wait_for_space(&self) -> Result<Option<Arc<dyn Broker>>, RunError> {
+    async fn wait_for_space(&self) -> Result<Option<Queue>, RunError> {
         loop {
             tokio::select! {
                 () = self.stop.wait() => return Ok(None),
@@ -111,8 +118,8 @@ impl Life {
 }
 
 impl Life {
-    /// The schema, the worker, the API.
-    fn begin(&self, queue: Arc<dyn Broker>) -> Parts {
+    /// The schema, the worker, the API: each where its role is ours.
+    fn begin(&self, queue: Queue) -> Parts {
         let (streams, ingest, rest) = (Stop::new(), Stop::new(), Stop::new());
         let schema = wh_clickhouse::Discovery::start(
             self.clients.queries.clone(),
@@ -122,35 +129,62 @@ impl Life {
             &self.tasks,
             rest.clone(),
         );
-        let worker = self.tasks.spawn("app/ingest", worker(self, queue.clone(), schema.clone()).run(ingest.clone()));
+        let worker = self
+            .config
+            .roles
+            .ingest
+            .then(|| self.tasks.spawn("app/ingest", worker(self, &queue, schema.clone()).run(ingest.clone())));
+        let checks = queue.cluster.as_ref().map(|cluster| cluster.watch(&self.tasks, rest.clone())).unwrap_or_default();
         let operator_key = self.secrets.watch(&self.clients, &self.tasks, &rest);
-        let api =
-            Api::new(api_parts(self, queue.clone(), schema, operator_key, streams.clone()), api_options(&self.config));
+        let parts = api_parts(self, &queue, schema, operator_key, checks, streams.clone());
+        let api = Api::new(parts, api_options(&self.config));
         self.front.set(Phase::Serving(api.clone()));
         self.tasks.spawn("app/metrics", self.metrics.clone().upkeep(rest.clone()));
-        info!("serving");
+        let Roles { api: serves, ingest: ingests, .. } = self.config.roles;
+        info!(api = serves, ingest = ingests, "serving");
         Parts { api, streams, ingest, rest, worker, queue }
     }
 
     /// Halt, drain, release, each within its bound.
-    async fn end(self, parts: Parts, worker_ended: bool) {
-        let Parts { api, streams, ingest, rest, mut worker, queue } = parts;
+    async fn end(self, parts: Parts) {
+        let Parts { api, streams, ingest, rest, worker, queue } = parts;
         let within = self.config.server.shutdown_timeout;
         let deadline = self.clock.now() + within + RELEASE;
+        // from here on nobody is sent to this process: readiness says so, streams end
         streams.give();
-        let cut = self.server.drain(within).await;
-        if cut > 0 {
-            warn!(cut, "{cut} connections were cut: server.shutdown_timeout is over");
-        }
-        // rows of requests that were cut may still be on their way into the queue
-        if timeout_at(deadline, api.finish()).await.is_err() {
-            warn!(
-                "rows were left behind on their way into the queue; their senders were not told that they are stored"
-            );
-        }
-        ingest.give();
-        if !worker_ended && timeout_at(deadline, &mut worker).await.is_err() {
-            warn!("the worker was left behind: what it holds is delivered again at the next start");
+        let serving = async {
+            let cut = self.server.drain(within).await;
+            if cut > 0 {
+                warn!(cut, "{cut} connections were cut: server.shutdown_timeout is over");
+            }
+            // rows of requests that were cut may still be on their way into the queue
+            if timeout_at(deadline, api.finish()).await.is_err() {
+                warn!(
+                    "rows were left behind on their way into the queue; their senders were not told that they are stored"
+                );
+            }
+        };
+        let working = async {
+            ingest.give();
+            if let Some(worker) = worker
+                && timeout_at(deadline, worker).await.is_err()
+            {
+                warn!("the worker was left behind: what it holds is delivered again");
+            }
+        };
+        match (self.config.roles.api, queue.cluster.is_some()) {
+            // others take the units over at once, whatever clients still do here
+            (true, true) => drop(tokio::join!(serving, working)),
+            // what these clients sent is inserted too, as nobody else will before the next start
+            (true, false) => {
+                serving.await;
+                working.await;
+            }
+            // operators look on until the last row is settled
+            (false, _) => {
+                working.await;
+                serving.await;
+            }
         }
         rest.give();
         self.front.set(Phase::Stopped);
@@ -159,7 +193,15 @@ impl Life {
             self.tasks.wait().await;
         };
         if tokio::time::timeout(CLOSE, closing).await.is_err() {
-            warn!("the queue was not closed in time: it is recovered at the next start");
+            warn!("the queue was not closed in time");
         }
+    }
+}
+
+/// How the worker ended; never, where there is none.
+async fn ended(worker: Option<&mut Worker>) -> Result<Result<(), wh_mq::Error>, JoinError> {
+    match worker {
+        Some(worker) => worker.await,
+        None => std::future::pending().await,
     }
 }

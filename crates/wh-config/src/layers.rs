@@ -23,6 +23,8 @@ pub enum Origin {
     File(String),
     /// This environment variable.
     Variable(String),
+    /// This program has it so.
+    Program(&'static str),
 }
 
 impl fmt::Display for Origin {
@@ -30,6 +32,7 @@ impl fmt::Display for Origin {
         match self {
             Self::Default => f.write_str("default"),
             Self::File(name) | Self::Variable(name) => f.write_str(name),
+            Self::Program(name) => f.write_str(name),
         }
     }
 }

@@ -14,6 +14,7 @@ mod layers;
 mod loaded;
 mod nats;
 mod nearest;
+mod program;
 mod reference;
 mod resolve;
 mod secret_source;
@@ -30,6 +31,7 @@ pub use config::{
 pub use environment::Environment;
 pub use finding::{Finding, Findings, Level};
 pub use layers::Origin;
-pub use loaded::{DEFAULT_FILE, Effective, Loaded, load};
+pub use loaded::{DEFAULT_FILE, Effective, Loaded, load, load_for};
+pub use program::Program;
 pub use reference::reference;
 pub use secret_source::SecretSource;

@@ -1,7 +1,7 @@
 //! Loading: which file, all layers, all findings; and the effective configuration for people.
 
 use crate::{
-    Config, Environment, Finding, Findings, Level, Origin, QueueBackend,
+    Config, Environment, Finding, Findings, Level, Origin, Program, QueueBackend,
     environment::CONFIG,
     file,
     key::Default,
@@ -45,6 +45,14 @@ pub struct Effective {
 /// # Errors
 /// [`Findings`], all of them, when at least one stops the boot.
 pub fn load(file: Option<&Path>, environment: &Environment) -> Result<Loaded, Findings> {
+    load_for(None, file, environment)
+}
+
+/// The same for a program that has fixed roles: `roles` need not be given, and may not say anything else.
+///
+/// # Errors
+/// As [`load`].
+pub fn load_for(program: Option<Program>, file: Option<&Path>, environment: &Environment) -> Result<Loaded, Findings> {
     let named = file.map(Path::to_path_buf).or_else(|| environment.get(CONFIG).map(PathBuf::from));
     let mut findings = Vec::new();
     let path = match named {
@@ -58,8 +66,11 @@ pub fn load(file: Option<&Path>, environment: &Environment) -> Result<Loaded, Fi
     let text = path.as_deref().and_then(|path| file::read(path).map_err(|finding| findings.push(finding)).ok());
     let name = path.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
 
-    let (values, more) = merge(text.as_deref().map(|text| (name.as_str(), text)), environment);
+    let (mut values, more) = merge(text.as_deref().map(|text| (name.as_str(), text)), environment);
     findings.extend(more);
+    if let Some(program) = program {
+        findings.extend(program.fix(&mut values));
+    }
     let mut take = Take::new(&values);
     let config = config(&mut take);
     findings.extend(take.findings);

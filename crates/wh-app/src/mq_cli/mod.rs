@@ -10,12 +10,11 @@ mod output;
 #[cfg(test)]
 mod tests;
 
-use crate::Exit;
+use crate::{Exit, place::Place};
 pub(crate) use args::MqCommand;
 use args::{Common, Report, RightsFormatArg};
 use output::Output;
-use std::{fmt, io::Write, path::Path};
-use wh_config::{Environment, load};
+use std::{fmt, io::Write};
 use wh_mq::nats::boot::Report as Found;
 use wh_topology::{File, Plan, Rights, Role, Severity, Spec, Topology, render::NatsCli, renderer, verify};
 
@@ -27,14 +26,6 @@ enum Failed {
     Config(String),
     /// Anything else: exit code 1.
     Work(String),
-}
-
-/// Where the configuration is, for the commands that read it.
-pub(crate) struct Place<'a> {
-    /// The file that the command line names.
-    pub(crate) file: Option<&'a Path>,
-    /// The variables.
-    pub(crate) environment: &'a Environment,
 }
 
 /// What the flags choose. A value outside of its bounds is a mistake of the command line like one of no type.
@@ -120,7 +111,7 @@ fn permissions(args: &args::Permissions, out: &mut dyn Write) -> Result<Exit, Fa
 fn verified(args: &args::Verify, at: &Place<'_>, out: &mut dyn Write) -> Result<Exit, Failed> {
     let role = args.role.map_or(Role::Both, args::RoleArg::role);
     let (spec, found) = if args.live {
-        let config = load(at.file, at.environment).map_err(|findings| Failed::Config(findings.to_string()))?.config;
+        let config = at.load().map_err(|findings| Failed::Config(findings.to_string()))?.config;
         let (nats, roles) = (config.mq.nats, config.roles);
         if nats.urls.is_empty() {
             return Err(Failed::Config("mq.nats.urls: --live asks the servers that it names".to_owned()));

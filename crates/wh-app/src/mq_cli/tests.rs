@@ -23,7 +23,7 @@ fn mq_in(before: &[&str], line: &[&str]) -> Said {
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let arguments = ["wavehouse"].iter().chain(before).chain(&["mq"]).chain(line).map(OsString::from);
     let about = About { name: "wavehouse", version: "1.2.3", commit: "abc" };
-    let exit = run_with(about, arguments, &Environment::new::<&str, &str>([]), &mut out, &mut err);
+    let exit = run_with(about, None, arguments, &Environment::new::<&str, &str>([]), &mut out, &mut err);
     Said { exit, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
 }
 
