@@ -87,6 +87,8 @@ pub mod err_code {
     pub const BAD_REQUEST: u64 = 10_025;
     /// No such message.
     pub const MESSAGE_NOT_FOUND: u64 = 10_037;
+    /// No message of this sequence, for a delete.
+    pub const SEQUENCE_NOT_FOUND: u64 = 10_043;
     /// The store cannot reserve what a stream asks for.
     pub const NO_STORAGE: u64 = 10_047;
     /// A message larger than the stream takes.
@@ -174,6 +176,21 @@ impl Error {
             Kind::TooLarge { .. } | Kind::Invalid(_) | Kind::Config(_) => Class::Invalid,
             Kind::Closed => Class::Stopping,
         }
+    }
+
+    /// The error with its causes, for a log.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = self.to_string();
+        let mut cause = self.source();
+        while let Some(inner) = cause {
+            let said = inner.to_string();
+            if !text.ends_with(&said) {
+                text = format!("{text}: {said}");
+            }
+            cause = inner.source();
+        }
+        text
     }
 
     /// A stable name for logs and metrics.

@@ -1,7 +1,7 @@
 //! Streams: which there are, their state, their subjects, and the deletion of one message.
 
 use super::{Api, MAX_PAGES, fields, next_offset};
-use crate::{Error, Result};
+use crate::Result;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use wh_types::Timestamp;
@@ -72,7 +72,7 @@ impl Api {
     /// A stream's INFO as the server gives it.
     ///
     /// # Errors
-    /// As [`Api::request_json`]; [`Error::is_gone`] where there is none.
+    /// As [`Api::request_json`]; [`crate::Error::is_gone`] where there is none.
     ///
     /// # Cancel safety
     /// Safe.
@@ -114,7 +114,7 @@ impl Api {
         Ok(subjects)
     }
 
-    /// Deletes one message. False where it is not there.
+    /// Deletes one message. False where it is not there any more; a sequence beyond the end is an error of the server.
     ///
     /// # Errors
     /// As [`Api::request_json`].
@@ -122,24 +122,15 @@ impl Api {
     /// # Cancel safety
     /// Detached.
     pub async fn message_delete(&self, stream: &str, sequence: u64) -> Result<bool> {
-        use crate::error::err_code::MESSAGE_NOT_FOUND;
+        use crate::error::err_code::{MESSAGE_NOT_FOUND, SEQUENCE_NOT_FOUND};
         let body = json!({"seq": sequence, "no_erase": true});
         let answer = self.request_json(&format!("STREAM.MSG.DELETE.{stream}"), &body, self.timeout()).await;
         match answer {
             Ok(_) => Ok(true),
-            Err(error) if error.is_api(MESSAGE_NOT_FOUND) || no_such_message(&error) => Ok(false),
+            Err(error) if error.is_api(SEQUENCE_NOT_FOUND) || error.is_api(MESSAGE_NOT_FOUND) => Ok(false),
             Err(error) => Err(error),
         }
     }
-}
-
-/// A delete of what is not there fails with the number of any failed delete; the server's own text is its only mark.
-fn no_such_message(error: &Error) -> bool {
-    const DELETE_FAILED: u64 = 10_057;
-    error.api().is_some_and(|api| {
-        api.err_code == DELETE_FAILED
-            && (api.description.contains("no message") || api.description.contains("not found"))
-    })
 }
 
 #[cfg(test)]

@@ -468,6 +468,19 @@ impl Core {
         self.each_replies(|replies| replies.interrupt(&Kind::Interrupted));
     }
 
+    /// A better connection could not be made.
+    fn failed(&self, why: String) {
+        self.state.send_modify(|state| state.last_error = Some(why));
+    }
+
+    /// Changed files of credentials or certificates were taken, or cannot be.
+    pub(crate) fn files(&self, taken: Result<(), String>) {
+        self.state.send_modify(|state| match taken {
+            Ok(()) => (state.files_taken, state.files_error) = (state.files_taken + 1, None),
+            Err(error) => state.files_error = Some(error),
+        });
+    }
+
     fn closed(&self) {
         self.state.send_modify(|state| state.closed = true);
         self.each_replies(|replies| replies.interrupt(&Kind::Closed));

@@ -49,7 +49,9 @@ pub(super) async fn dial(core: &Arc<Core>, address: &ServerAddr, generation: u64
     client.set_server_pool(NOWHERE).await.map_err(|cause| vanished().caused(cause))?;
     let guard = client.subscribe(core.inbox()).await.map_err(|cause| vanished().caused(cause))?;
     let info = client.server_info();
-    let server = if info.server_name.is_empty() { info.server_id } else { info.server_name };
+    // a server without a name has its id for one, another one after each start
+    let named = !info.server_name.is_empty() && info.server_name != info.server_id;
+    let server = if named { info.server_name } else { format!("{}:{}", address.host(), address.port()) };
     let others = info.connect_urls.iter().filter_map(|url| url.parse().ok()).collect();
     let version = Version::read(&info.version);
     Ok(Dialled { slot: Slot { client, generation, lost }, guard, server, version, others })

@@ -12,11 +12,12 @@ const MAX_SERVERS: usize = 64;
 pub struct State {
     /// Whether a server is connected.
     pub connected: bool,
-    /// Grows with every connection made. Subscriptions live on a new connection before its number is seen here.
+    /// Grows with every connection made. Subscriptions were sent over a new connection before its number is seen here;
+    /// after a [round trip](super::Connection::round_trip) the server has them.
     pub generation: u64,
     /// Since when it is connected, or not.
     pub since: Mono,
-    /// The name, or the id where it has no name, of the server that is or was last connected.
+    /// The name, or the address where it has no name, of the server that is or was last connected.
     pub server: Option<String>,
     /// Every server seen so far, with its version when it was last seen.
     pub servers: BTreeMap<String, Version>,
@@ -24,6 +25,10 @@ pub struct State {
     pub last_error: Option<String>,
     /// How often a slow reader made the client drop messages. A lower bound: take any growth as a loss.
     pub slow_consumers: u64,
+    /// How often changed files of credentials or certificates were taken.
+    pub files_taken: u64,
+    /// Why the changed files are not in use; none where those in use are the files as they are. Without secrets.
+    pub files_error: Option<String>,
     /// Whether [`Connection::close`](super::Connection::close) was called.
     pub closed: bool,
 }
@@ -38,6 +43,8 @@ impl State {
             servers: BTreeMap::new(),
             last_error: None,
             slow_consumers: 0,
+            files_taken: 0,
+            files_error: None,
             closed: false,
         }
     }

@@ -7,7 +7,7 @@ use super::{
 use crate::{Error, Kind, Result};
 use async_nats::ServerAddr;
 use futures::StreamExt as _;
-use std::{error::Error as StdError, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 use tracing::{info, warn};
 use wh_types::Backoff;
 
@@ -46,9 +46,9 @@ pub(super) async fn run(core: Arc<Core>, addresses: Vec<ServerAddr>) {
             }
             Err(error) => {
                 failures += 1;
-                core.down(&chain(&error));
+                core.down(&error.text());
                 if failures.is_power_of_two() {
-                    warn!(error = chain(&error), failures, "no NATS server could be connected to, trying on");
+                    warn!(error = error.text(), failures, "no NATS server could be connected to, trying on");
                 }
             }
         }
@@ -113,7 +113,8 @@ async fn improve(core: &Arc<Core>, pool: &mut Pool, generation: u64) -> Dialled 
             Ok(dialled) => return dialled,
             Err(error) => {
                 failures += 1;
-                warn!(error = chain(&error), "no other connection could be made, keeping the one that works");
+                core.failed(error.text());
+                warn!(error = error.text(), "no other connection could be made, keeping the one that works");
                 tokio::time::sleep(BETTER.delay(failures, &*core.options.entropy)).await;
             }
         }
@@ -150,15 +151,4 @@ fn shuffle(addresses: &mut [ServerAddr], core: &Core) {
         let chosen = core.options.entropy.next_u64() % (last as u64 + 1);
         addresses.swap(last, usize::try_from(chosen).unwrap_or(0));
     }
-}
-
-/// An error with all its causes.
-pub(super) fn chain(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text = format!("{text}: {inner}");
-        cause = inner.source();
-    }
-    text
 }

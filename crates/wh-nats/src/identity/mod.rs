@@ -72,16 +72,20 @@ pub(crate) async fn watch(core: Arc<Core>) {
         if now == seen {
             continue;
         }
-        match core.identity.reread() {
-            Ok(replace) => {
-                tracing::info!(replace, "credentials or certificates for NATS changed and were taken");
-                if replace {
-                    core.replace(core.generation());
-                }
-            }
+        let taken = core.identity.reread();
+        match &taken {
+            Ok(replace) => tracing::info!(replace, "changed credentials or certificates for NATS were taken"),
             Err(error) => {
-                tracing::warn!(%error, "changed credentials or certificates for NATS cannot be used, keeping the last good ones")
+                let error = error.text();
+                tracing::warn!(
+                    error,
+                    "changed credentials or certificates for NATS cannot be used, keeping the others"
+                );
             }
+        }
+        core.files(taken.as_ref().map(|_| ()).map_err(Error::text));
+        if matches!(taken, Ok(true)) {
+            core.replace(core.generation());
         }
         seen = now;
     }
