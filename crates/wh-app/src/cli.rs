@@ -86,7 +86,7 @@ enum QueueCommand {
 
 #[derive(Debug, clap::Args)]
 struct QueueArgs {
-    /// The queue's folder [default: the one of the configuration]
+    /// The queue's folder [default: the one of the configuration]; with --config, budgets are shown as that one has them
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
     /// As a JSON object
@@ -205,12 +205,12 @@ fn check(loaded: &Loaded, show: bool, out: &mut dyn Write, err: &mut dyn Write) 
 
 fn look(
     args: QueueArgs,
-    look: fn(&Path) -> wh_mq::Result<inspect::Report>,
+    look: fn(&Path, Option<wh_mq::Allowance>) -> wh_mq::Result<inspect::Report>,
     place: &Place<'_>,
     out: &mut dyn Write,
     err: &mut dyn Write,
 ) -> Exit {
-    let mut print = |dir: &Path, err: &mut dyn Write| match look(dir) {
+    let mut print = |dir: &Path, default, err: &mut dyn Write| match look(dir, default) {
         Ok(report) => {
             if args.json {
                 say(out, &queue_report::json(&report));
@@ -225,8 +225,12 @@ fn look(
         }
     };
     match &args.dir {
-        Some(dir) => print(dir, err),
-        None => with_config(place, err, |loaded, err| print(&queue::folder(&loaded.config), err)),
+        // a folder by itself may be of any server: what its tenants have by default is in that one's configuration
+        Some(dir) if place.file.is_none() => print(dir, None, err),
+        dir => with_config(place, err, |loaded, err| {
+            let folder = queue::folder(&loaded.config);
+            print(dir.as_ref().unwrap_or(&folder), Some(queue::allowance(&loaded.config)), err)
+        }),
     }
 }
 

@@ -129,11 +129,27 @@ async fn a_queue_is_inspected_and_verified_when_nobody_has_it() {
         let said = command(&["queue", what], &[("WH_DATA_DIR", &data)]);
         assert_eq!((said.exit, said.err.as_str()), (Exit::Ok, ""), "{what}");
         assert!(said.out.contains("events: 2 rows in 1 blocks, 2 in 1 not inserted"), "{}", said.out);
+        assert!(said.out.contains("tenant 0: 0.0 MiB of 47683.7 MiB"), "the configured budget: {}", said.out);
+        let said = command(&["queue", what, "--dir", &dir_text], &[]);
+        assert!(said.out.contains("tenant 0: 0.0 MiB (its budget is in the configuration)"), "{}", said.out);
     }
     let json = command(&["queue", "verify", "--json", "--dir", &dir_text], &[]).out;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json["sound"], true);
     assert_eq!(json["tenants"]["0"]["tables"]["events"]["unsettled_rows"], 2, "{json}");
+    assert!(json["tenants"]["0"]["budget_bytes"].is_null() && json["listed"] == true, "{json}");
+
+    std::fs::remove_file(dir.join("000000000001.open")).unwrap();
+    let said = command(&["queue", "verify"], &[("WH_DATA_DIR", &data)]);
+    assert_eq!(said.exit, Exit::Failure, "{}", said.out);
+    assert!(
+        said.out.contains("segment 1 is gone: bytes 64 to ") && said.out.contains("the rest can be read"),
+        "{}",
+        said.out
+    );
+    let json = command(&["queue", "verify", "--json"], &[("WH_DATA_DIR", &data)]).out;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&json["sound"], &json["missing"][0]["segment"]), (&false.into(), &1.into()), "{json}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use std::fmt::{self, Display};
-use wh_mq::embedded::inspect::{Damage, Report, TableReport};
+use wh_mq::embedded::inspect::{Damage, Missing, Report, TableReport};
 
 /// A report, as text.
 #[derive(Debug)]
@@ -17,7 +17,10 @@ impl Display for Text<'_> {
             segments.iter().fold((0, 0), |(bytes, live), one| (bytes + one.bytes, live + one.live_bytes));
         writeln!(f, "{} segments: {} written, {} needed", segments.len(), mib(bytes), mib(live))?;
         for (tenant, held) in tenants {
-            writeln!(f, "tenant {tenant}: {} of {}", mib(held.bytes), mib(held.budget_bytes))?;
+            match held.budget_bytes {
+                Some(budget) => writeln!(f, "tenant {tenant}: {} of {}", mib(held.bytes), mib(budget))?,
+                None => writeln!(f, "tenant {tenant}: {} (its budget is in the configuration)", mib(held.bytes))?,
+            }
             if held.dead_letters_dropped > 0 {
                 writeln!(f, "  {} dead letters were dropped for want of room", held.dead_letters_dropped)?;
             }
@@ -39,11 +42,25 @@ impl Display for Text<'_> {
 }
 
 fn verdict(report: &Report) -> String {
-    if report.is_sound() {
-        return "everything that was looked at can be read".to_owned();
+    let mut text = String::new();
+    if !report.listed {
+        text += "which segments there should be is not known: a missing one would not be noticed\n";
     }
-    let places: String = report.damages.iter().map(|damage| format!("\n  {}", damage.place)).collect();
-    format!("{} places cannot be read:{places}", report.damage_count)
+    for Missing { place, whole, noticed, .. } in &report.missing {
+        let (from, to) = (place.offset, place.offset.saturating_add(place.len));
+        let what = if *whole { "is gone" } else { "was cut short" };
+        let line = format!("segment {} {what}: bytes {from} to {to} are lost, noticed {noticed}\n", place.segment);
+        text += &line;
+    }
+    if report.damage_count > 0 {
+        let places: String = report.damages.iter().map(|damage| format!("\n  {}", damage.place)).collect();
+        text += &format!("{} places cannot be read:{places}", report.damage_count);
+    } else if report.missing.is_empty() {
+        text += "everything that was looked at can be read";
+    } else {
+        text += "the rest can be read";
+    }
+    text
 }
 
 fn range(held: &TableReport) -> String {
@@ -55,6 +72,16 @@ fn range(held: &TableReport) -> String {
 
 fn mib(bytes: u64) -> String {
     format!("{}.{} MiB", bytes >> 20, ((bytes >> 10) & 1023) * 10 / 1024)
+}
+
+fn missing(missing: &Missing) -> Value {
+    json!({
+        "segment": missing.place.segment,
+        "from": missing.place.offset,
+        "to": missing.place.offset.saturating_add(missing.place.len),
+        "whole": missing.whole,
+        "noticed": missing.noticed.to_string(),
+    })
 }
 
 /// A report, as JSON.
@@ -108,6 +135,8 @@ pub(crate) fn json(report: &Report) -> Value {
         "segments": segments,
         "torn": report.torn,
         "sound": report.is_sound(),
+        "listed": report.listed,
+        "missing": report.missing.iter().map(missing).collect::<Vec<_>>(),
         "damage_count": report.damage_count,
         "damages": report.damages.iter().map(|damage: &Damage| text(&damage.place)).collect::<Vec<_>>(),
     })

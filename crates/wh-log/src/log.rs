@@ -168,6 +168,12 @@ impl Log {
         Ok(())
     }
 
+    /// Whether the reserve was given up, and not made again yet.
+    #[must_use]
+    pub fn reserve_spent(&self) -> bool {
+        self.shared.segments.reserve.spent()
+    }
+
     /// Bytes of the reserve; 0: there is none.
     #[must_use]
     pub fn reserve_bytes(&self) -> u64 {

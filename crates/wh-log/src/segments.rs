@@ -32,6 +32,8 @@ pub struct SegmentInfo {
     pub sealed: bool,
     /// Damage was met in it.
     pub damaged: bool,
+    /// The highest sequence of a record in it.
+    pub last_sequence: u64,
 }
 
 #[derive(Debug)]
@@ -148,6 +150,7 @@ impl Segments {
             bytes: segment.end(),
             sealed: segment.sealed(),
             damaged: segment.damaged.load(Ordering::Acquire),
+            last_sequence: segment.top(),
         };
         live.values().map(info).collect()
     }

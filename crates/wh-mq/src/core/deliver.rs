@@ -170,6 +170,7 @@ impl<B: Clone> Core<B> {
     }
 
     pub(super) fn mark_settled(&mut self, at: TableIndex, index: usize) {
+        self.settled_ever += 1;
         let table = &mut self.tables[at.0 as usize];
         let entry = &mut table.entries[index];
         entry.state = State::Settled;

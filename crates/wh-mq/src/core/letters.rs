@@ -115,6 +115,11 @@ impl<B: Clone> Letters<B> {
         self.kept.get(&number).map(|letter| letter.body.clone())
     }
 
+    /// Where they are kept.
+    pub(crate) fn bodies(&self) -> impl Iterator<Item = &B> {
+        self.kept.values().map(|letter| &letter.body)
+    }
+
     pub(crate) fn counts(&self) -> &BTreeMap<Table, u64> {
         &self.counts
     }

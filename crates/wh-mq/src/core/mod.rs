@@ -97,6 +97,8 @@ pub(crate) struct Core<B> {
     sweeping: VecDeque<TableIndex>,
     /// Blocks remembered with their bodies.
     blocks: usize,
+    /// Blocks settled since this was made.
+    settled_ever: u64,
 }
 
 impl<B: Clone> Core<B> {
@@ -116,6 +118,7 @@ impl<B: Clone> Core<B> {
             settled: Vec::new(),
             sweeping: VecDeque::new(),
             blocks: 0,
+            settled_ever: 0,
         }
     }
 
@@ -158,6 +161,11 @@ impl<B: Clone> Core<B> {
             self.settled.push(at);
         }
         table.settled.splice(0..0, ranges);
+    }
+
+    /// How many blocks were settled since this was made.
+    pub(crate) fn settled_ever(&self) -> u64 {
+        self.settled_ever
     }
 
     pub(crate) fn has_settled(&self) -> bool {
@@ -226,6 +234,12 @@ impl<B: Clone> Core<B> {
             state.revision = revision;
             state.swept = None;
         }
+    }
+
+    /// A tenant's allowance, where it was given one.
+    pub(crate) fn allowance_set(&self, tenant: &Tenant) -> Option<Allowance> {
+        let tenant = &self.tenants[self.names.get(tenant)?.0 as usize];
+        (tenant.revision > 0).then_some(tenant.allowance)
     }
 
     pub(crate) fn letters(&mut self, tenant: &Tenant) -> &mut Letters<B> {

@@ -89,6 +89,13 @@ impl<B: Clone> Core<B> {
         Ok(())
     }
 
+    /// Takes back an id whose block is gone.
+    pub(crate) fn restore_id(&mut self, id: BlockId, known: Known, stored: Tick, now: Tick) {
+        if stored.after(self.settings.duplicate_window) > now {
+            self.recent.insert(id, known, stored);
+        }
+    }
+
     /// Makes room for so many blocks of a table, so that they are not moved while they are added.
     pub(crate) fn expect(&mut self, at: TableIndex, blocks: usize) {
         self.tables[at.0 as usize].entries.reserve(blocks);

@@ -41,6 +41,33 @@ impl<B: Clone> Core<B> {
         }
     }
 
+    /// Drops the settled blocks whose body is picked, although their time has not come; says how many.
+    pub(crate) fn forget_settled(&mut self, pick: impl Fn(&B) -> bool) -> u64 {
+        let mut forgotten = 0;
+        for number in 0..self.tables.len() {
+            let at = TableIndex(u32::try_from(number).unwrap_or(u32::MAX));
+            if self.tables[number].retained == 0 {
+                continue;
+            }
+            for index in 0..self.tables[number].entries.len() {
+                let entry = &self.tables[number].entries[index];
+                if entry.state == State::Settled && entry.body.as_ref().is_some_and(&pick) {
+                    self.drop_settled(at, index);
+                    forgotten += 1;
+                }
+            }
+            self.tables[number].tidy();
+        }
+        forgotten
+    }
+
+    /// The bodies of what is not settled, and of the dead letters.
+    pub(crate) fn needed(&self) -> impl Iterator<Item = &B> {
+        let entries = self.tables.iter().filter(|table| table.unsettled_blocks > 0).flat_map(|table| &table.entries);
+        let blocks = entries.filter(|entry| entry.unsettled()).filter_map(|entry| entry.body.as_ref());
+        blocks.chain(self.tenants.iter().flat_map(|tenant| tenant.letters.bodies()))
+    }
+
     pub(super) fn sweep_tenant(&mut self, tenant: TenantIndex, now: Tick) {
         let tables: Vec<TableIndex> = self.tenants[tenant.0 as usize].tables.values().copied().collect();
         for at in tables {

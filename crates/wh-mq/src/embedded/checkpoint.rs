@@ -5,9 +5,19 @@ use super::{
     record::{decode_allowance, encode_allowance},
 };
 use crate::core::{Snapshot, TableSnapshot, TenantSnapshot};
-use wh_types::{Table, Tenant, Timestamp};
+use wh_types::{BlockId, Table, Tenant, Timestamp};
 
-const VERSION: u32 = 1;
+/// Version 1 had no ids.
+const VERSION: u32 = 2;
+
+/// An id whose block's record is gone before its window is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct KeptId {
+    pub(super) id: BlockId,
+    pub(super) sequence: u64,
+    pub(super) rows: u32,
+    pub(super) stored: Timestamp,
+}
 
 /// A snapshot, and what only the log's side knows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,9 +25,13 @@ pub(super) struct Content {
     pub(super) snapshot: Snapshot,
     /// Each table's number, in the order of the snapshot's tables.
     pub(super) numbers: Vec<u64>,
+    pub(super) ids: Vec<KeptId>,
 }
 
 impl Content {
+    /// Bytes of one id.
+    pub(super) const ID_BYTES: usize = 36;
+
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut w = Writer::default();
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
@@ -55,13 +69,21 @@ impl Content {
             w.u32(count(tenant.letters.len()));
             tenant.letters.iter().for_each(|number| w.u64(*number));
         }
+        w.u32(count(self.ids.len()));
+        for kept in &self.ids {
+            w.0.extend_from_slice(&kept.id.0);
+            w.u64(kept.sequence);
+            w.u32(kept.rows);
+            w.i64(kept.stored.as_nanos());
+        }
         w.0
     }
 
     /// `None`: it was written by another version, or is not whole.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
         let mut r = Reader(bytes);
-        if r.u32()? != VERSION {
+        let version = r.u32()?;
+        if !(1..=VERSION).contains(&version) {
             return None;
         }
         let mut content = Self::default();
@@ -83,6 +105,13 @@ impl Content {
             let letters = r.list(8, Reader::u64)?;
             Some(TenantSnapshot { tenant, allowance, letters_dropped, letters })
         })?;
+        if version > 1 {
+            content.ids = r.list(Self::ID_BYTES, |r| {
+                let id = BlockId(r.bytes(16)?.try_into().ok()?);
+                let (sequence, rows, stored) = (r.u64()?, r.u32()?, Timestamp::from_nanos(r.i64()?));
+                Some(KeptId { id, sequence, rows, stored })
+            })?;
+        }
         r.is_empty().then_some(content)
     }
 }
@@ -112,7 +141,8 @@ mod tests {
         };
         let other = TenantSnapshot { allowance: None, tenant: Tenant::default(), ..tenant.clone() };
         let snapshot = Snapshot { next_sequence: 20, tables: vec![table], tenants: vec![tenant, other] };
-        Content { snapshot, numbers: vec![1] }
+        let kept = KeptId { id: BlockId([3; 16]), sequence: 9, rows: 500, stored: at(99) };
+        Content { snapshot, numbers: vec![1], ids: vec![kept, kept] }
     }
 
     #[test]
@@ -122,6 +152,14 @@ mod tests {
         for len in 0..bytes.len() {
             assert_eq!(Content::decode(&bytes[..len]), None, "{len}");
         }
+    }
+
+    #[test]
+    fn what_the_version_before_wrote_is_read() {
+        let bytes = Content { ids: Vec::new(), ..content() }.encode();
+        let mut before = bytes[..bytes.len() - 4].to_vec();
+        before[0] = 1;
+        assert_eq!(Content::decode(&before), Some(Content { ids: Vec::new(), ..content() }));
     }
 
     proptest! {

@@ -84,7 +84,7 @@ fn append(shared: &Arc<Shared<Disk>>, runtime: &Handle, batch: &Batch, moving: V
         return Ok(());
     }
     let parts = &shared.store.0;
-    let places = batch.with(|records| runtime.block_on(parts.log.append(records)))?;
+    let places = batch.with(|records| runtime.block_on(parts.log.append_reserved(records)))?;
     let mut state = shared.lock();
     let mut inner = parts.inner.lock();
     for (needed, to) in moving.into_iter().zip(places.iter()) {

@@ -5,14 +5,15 @@
 mod untouched;
 
 use super::{Options, recover};
-use crate::{Error, Kind, Result};
+use crate::{Allowance, Error, Kind, Result};
 use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 use wh_log::Detail;
-pub use wh_log::{Damage, Place};
+pub use wh_log::{Damage, Missing, Place};
 use wh_types::{Cursor, Epoch, Table, Tenant};
 
 /// What a queue's folder holds.
@@ -34,6 +35,11 @@ pub struct Report {
     pub damages: Vec<Damage>,
     /// All there are.
     pub damage_count: u64,
+    /// Segments that were in the log and are not, or not whole; those that an earlier opening found too, as long as others
+    /// of their time are kept.
+    pub missing: Vec<Missing>,
+    /// Whether it is known which segments there should be. `false`: a missing one would not be noticed.
+    pub listed: bool,
 }
 
 /// What one tenant has in it.
@@ -41,8 +47,8 @@ pub struct Report {
 pub struct TenantReport {
     /// Bytes charged to it.
     pub bytes: u64,
-    /// Its budget.
-    pub budget_bytes: u64,
+    /// Its budget. `None`: it was never given one, and the default is not known.
+    pub budget_bytes: Option<u64>,
     /// By table.
     pub tables: BTreeMap<Table, TableReport>,
     /// Dead letters dropped for want of room, since the queue was made.
@@ -85,27 +91,31 @@ pub struct SegmentReport {
 
 /// Lists what a queue's folder holds. Reads no bodies. Blocking.
 ///
+/// `default` is what tenants have that were given nothing: it stands in the configuration and not in the log. `None`: it
+/// is not known; then no budget is made up, and settled blocks count as long as they can be read.
+///
 /// # Errors
 /// `Denied` where the folder is none of a queue, cannot be read, or is in use; the text names path and owner.
-pub fn inspect(dir: &Path) -> Result<Report> {
-    look(dir, Detail::Heads)
+pub fn inspect(dir: &Path, default: Option<Allowance>) -> Result<Report> {
+    look(dir, default, Detail::Heads)
 }
 
 /// The same, and reads every byte: damage in bodies is found too. Blocking, for as long as the disk takes.
 ///
 /// # Errors
 /// As [`inspect`]. Damage is no error: it is in the report.
-pub fn verify(dir: &Path) -> Result<Report> {
-    look(dir, Detail::Full)
+pub fn verify(dir: &Path, default: Option<Allowance>) -> Result<Report> {
+    look(dir, default, Detail::Full)
 }
 
-fn look(dir: &Path, detail: Detail) -> Result<Report> {
+fn look(dir: &Path, default: Option<Allowance>, detail: Detail) -> Result<Report> {
     let none = || Error::new("inspect queue", Kind::Folder(format!("{}: there is no queue", dir.display())));
     if !dir.is_dir() {
         return Err(none());
     }
     let mut options = Options::new(dir);
     options.disk = Arc::new(untouched::Untouched::default());
+    options.default_allowance = default.unwrap_or(Allowance { history: Duration::MAX, ..options.default_allowance });
     let found = recover::recover(&options, detail)?;
     if found.created {
         return Err(none());
@@ -119,12 +129,15 @@ fn look(dir: &Path, detail: Detail) -> Result<Report> {
         torn: recovery.torn,
         damages: recovery.damages,
         damage_count: recovery.damage_count,
+        missing: recovery.missing,
+        listed: recovery.listed,
         ..Report::default()
     };
     for (tenant, status) in status {
+        let budget = core.allowance_set(&tenant).or(default).map(|allowance| allowance.bytes);
         let of_tenant = report.tenants.entry(tenant).or_default();
         of_tenant.bytes = status.bytes.unwrap_or(0);
-        of_tenant.budget_bytes = status.budget_bytes.unwrap_or(0);
+        of_tenant.budget_bytes = budget;
         of_tenant.dead_letters_dropped = status.dead_letters_dropped.unwrap_or(0);
         for (table, count) in status.dead_letters {
             of_tenant.tables.entry(table).or_default().dead_letters = count;
@@ -156,9 +169,9 @@ fn look(dir: &Path, detail: Detail) -> Result<Report> {
 }
 
 impl Report {
-    /// Whether everything in it can be read.
+    /// Whether everything that should be in it is there and can be read.
     #[must_use]
     pub fn is_sound(&self) -> bool {
-        self.damage_count == 0
+        self.damage_count == 0 && self.missing.is_empty()
     }
 }

@@ -14,6 +14,7 @@ mod forward;
 pub mod inspect;
 mod record;
 mod recover;
+mod relief;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -28,7 +29,7 @@ use crate::{
 use std::{path::PathBuf, sync::Arc, time::Duration};
 pub(crate) use store::Disk;
 use tokio::sync::mpsc;
-use wh_log::{Damage, Detail};
+use wh_log::{Damage, Detail, Missing};
 use wh_types::{Clock, Entropy, OsEntropy, SystemClock};
 
 /// How a queue is opened.
@@ -51,6 +52,9 @@ pub struct Options {
     pub max_blocks: usize,
     /// Bytes of one segment file, 64 KiB to 1 GiB.
     pub segment_bytes: u32,
+    /// Bytes kept free on the disk for what freeing space takes, at most 1 GiB. 0: a full disk stays full until somebody
+    /// makes room, or history grows old.
+    pub reserve_bytes: u32,
     /// Bytes of bodies kept in memory.
     pub cache_bytes: usize,
     /// How often settled ranges are written down, history is dropped and segments are freed.
@@ -82,6 +86,7 @@ impl Options {
             dead_letter_share: 10,
             max_blocks: 10_000_000,
             segment_bytes: 64 * 1024 * 1024,
+            reserve_bytes: 4 * 1024 * 1024,
             cache_bytes: 64 * 1024 * 1024,
             upkeep_every: Duration::from_millis(250),
             clock: Arc::new(SystemClock),
@@ -113,6 +118,7 @@ impl Options {
         log.clock = Arc::clone(&self.clock);
         log.entropy = Arc::clone(&self.entropy);
         log.segment_bytes = self.segment_bytes;
+        log.reserve_bytes = self.reserve_bytes;
         log.group_bytes = log.group_bytes.min(self.segment_bytes / 2);
         log
     }
@@ -133,6 +139,11 @@ pub struct Recovery {
     pub damage_count: u64,
     /// A write that was never answered was cut short by a crash; nothing is missing.
     pub torn: bool,
+    /// Segments that were in the log and are not, or not whole, as long as others of their time are kept.
+    pub missing: Vec<Missing>,
+    /// Whether it is known which segments there should be. `false`: the queue is older than that note, or the note is
+    /// lost.
+    pub listed: bool,
 }
 
 /// The queue. Cloning gives another handle to the same one; it runs until [`crate::Broker::close`], or until the last
@@ -163,6 +174,7 @@ impl Broker {
         let parts = Arc::new(parts);
         let (sender, jobs) = mpsc::unbounded_channel();
         parts.inner.lock().jobs = Some(sender);
+        crate::metrics::missing(recovery.missing.len());
         recovery.took = clock.now().saturating_duration_since(origin);
         let shared = Shared::new(core, Disk(Arc::clone(&parts)), clock, origin);
         for (tenant, number) in spares {

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Allowance, Result,
-    core::{Core, Restored, TableIndex, Tick},
+    core::{Core, Known, Restored, TableIndex, Tick},
 };
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -112,6 +112,9 @@ impl Heap {
 /// Opens the log and builds the state. Blocking.
 pub(super) fn recover(options: &Options, detail: Detail) -> Result<Found> {
     let opening = Opening::begin(options.log()).map_err(open_failed)?;
+    if let Some(error) = opening.list_lost() {
+        tracing::error!(%error, "the list of the queue's segments is damaged: whether one is missing is not known");
+    }
     if let Some(error) = opening.checkpoint_lost() {
         tracing::error!(%error, "the queue's checkpoint is damaged: settled blocks may be delivered again");
     }
@@ -121,11 +124,14 @@ pub(super) fn recover(options: &Options, detail: Detail) -> Result<Found> {
         tracing::error!("the queue's checkpoint cannot be read: settled blocks may be delivered again");
     }
     let content = content.unwrap_or_default();
+    let checkpoint_bytes = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.content.len() as u64);
     let stands = checkpoint.map_or(Position::START, |checkpoint| checkpoint.position);
     #[expect(clippy::cast_possible_truncation, reason = "any 32 of the id's random bits do")]
     let epoch = Epoch(opening.id() as u32);
-    let created = opening.created();
-    let mut heap = Heap { next: content.snapshot.next_sequence, ..Heap::default() };
+    let (created, listed) = (opening.created(), opening.listed());
+    // a sequence that was given is not given again, whatever became of its block
+    let next = content.snapshot.next_sequence.max(opening.last_sequence().saturating_add(1));
+    let mut heap = Heap { next, ..Heap::default() };
     let (log, recovered) =
         opening.replay(Position::START, detail, |record| heap.record(record)).map_err(open_failed)?;
     let mut core = Core::new(options.settings(), epoch);
@@ -138,9 +144,16 @@ pub(super) fn recover(options: &Options, detail: Detail) -> Result<Found> {
         cache: Cache::new(options.cache_bytes),
         jobs: None,
         trouble: Trouble::default(),
+        kept_ids: content.ids.clone(),
+        checkpoint_bytes,
     };
     let numbers = restore_tables(&mut core, &mut inner, &content, &heap);
-    restore_blocks(&mut core, &mut inner, &content, &mut heap, &numbers, wall);
+    let holes = holes(&log, &recovered);
+    restore_blocks(&mut core, &mut inner, &content, &mut heap, &numbers, &holes, wall);
+    for kept in &content.ids {
+        let stored = Tick(0).before(wall.since(kept.stored));
+        core.restore_id(kept.id, Known { sequence: kept.sequence, rows: kept.rows }, stored, Tick(0));
+    }
     let (dead_letters, spares) = restore_letters(&mut core, &mut inner, &content, heap.letters, &heap.purged, stands);
     for (tenant, dropped) in heap.dropped {
         core.letters(&tenant).restore_dropped(dropped);
@@ -168,11 +181,15 @@ pub(super) fn recover(options: &Options, detail: Detail) -> Result<Found> {
         damage_count: recovered.damage_count + heap.unreadable,
         damages: recovered.damages,
         torn: recovered.torn,
+        missing: recovered.missing,
+        listed,
     };
     let parts = Parts {
         log,
         inner: Mutex::new(inner),
         max_body: options.max_body(),
+        segment_bytes: options.segment_bytes,
+        freeing: Mutex::new(()),
         duplicate_window: options.duplicate_window,
         tasks: Tasks::new(),
         stop: Stop::new(),
@@ -207,12 +224,26 @@ fn restore_tables(
     numbers
 }
 
+/// Up to which sequences blocks may be missing, of whichever tables.
+fn holes(log: &wh_log::Log, recovered: &wh_log::Recovered) -> Vec<u64> {
+    let mut holes: Vec<u64> = recovered.missing.iter().map(|missing| missing.last_sequence).collect();
+    let damaged: HashSet<u64> =
+        recovered.damages.iter().filter(|damage| damage.head.is_none()).map(|damage| damage.place.segment).collect();
+    let segments = log.segments().into_iter().filter(|segment| damaged.contains(&segment.number));
+    holes.extend(segments.map(|segment| segment.last_sequence));
+    holes.sort_unstable();
+    holes.dedup();
+    holes.retain(|sequence| *sequence > 0);
+    holes
+}
+
 fn restore_blocks(
     core: &mut Core<Body>,
     inner: &mut Inner,
     content: &Content,
     heap: &mut Heap,
     numbers: &HashMap<u64, TableIndex>,
+    holes: &[u64],
     wall: Timestamp,
 ) {
     let mut removed: Vec<(u64, TableIndex, Timestamp)> = Vec::new();
@@ -220,6 +251,11 @@ fn restore_blocks(
         let Some(at) = numbers.get(number) else { continue };
         core.restore_floor(*at, table.floor.0, table.floor.1);
         removed.extend(table.removed.iter().map(|(sequence, received)| (*sequence, *at, *received)));
+    }
+    // whose they were is lost with them: a reader of any table is told of a gap
+    let tables: HashSet<TableIndex> = numbers.values().copied().collect();
+    for sequence in holes {
+        removed.extend(tables.iter().map(|at| (*sequence, *at, wall)));
     }
     removed.sort_unstable_by_key(|(sequence, ..)| *sequence);
     let mut removed = removed.into_iter().peekable();

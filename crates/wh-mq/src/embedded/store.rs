@@ -1,6 +1,14 @@
 //! The log as the local broker's store.
 
-use super::{batch::Batch, cache::Cache, commit::Job, error::kind_of, record, usage::Usage};
+use super::{
+    batch::Batch,
+    cache::Cache,
+    checkpoint::KeptId,
+    commit::{Append, Job},
+    error::kind_of,
+    record,
+    usage::Usage,
+};
 use crate::{
     DeadLetter, Kind,
     core::{Core, TableIndex},
@@ -28,6 +36,10 @@ pub(super) struct Inner {
     /// Where submitted appends are waited for; `None` once closing.
     pub(super) jobs: Option<mpsc::UnboundedSender<Job>>,
     pub(super) trouble: Trouble,
+    /// Ids that only the checkpoint has any more.
+    pub(super) kept_ids: Vec<KeptId>,
+    /// Bytes of the last checkpoint; 0: none was written yet.
+    pub(super) checkpoint_bytes: u64,
 }
 
 /// What appends met of late.
@@ -69,6 +81,9 @@ pub(crate) struct Parts {
     pub(super) log: Log,
     pub(super) inner: Mutex<Inner>,
     pub(super) max_body: usize,
+    pub(super) segment_bytes: u32,
+    /// One at a time frees segments.
+    pub(super) freeing: Mutex<()>,
     pub(super) duplicate_window: Duration,
     pub(super) tasks: Tasks,
     pub(super) stop: Stop,
@@ -165,7 +180,7 @@ impl Store for Disk {
         let mut inner = parts.inner.lock();
         let Some(jobs) = inner.jobs.clone() else { return Some((pending, Err(Kind::Stopping))) };
         let mut batch = Batch::default();
-        let mut job = Job { tables: Vec::new(), append: None, blocks: Vec::new(), pending };
+        let mut job = Job::new(pending);
         match change {
             Change::Blocks { stored, blocks } => {
                 for (ticket, block) in blocks {
@@ -206,10 +221,12 @@ impl Store for Disk {
         // a publish that only waits for another's end has nothing to write, but its turn comes after that one's
         if !batch.is_empty() {
             match batch.with(|records| parts.log.submit(room, records)) {
-                Ok(append) => job.append = Some(append),
+                Ok(append) => job.append = Append::Waiting(append),
                 Err(error) => return Some((job.pending, Err(kind_of(&error)))),
             }
         }
+        // kept, so that it can be written again when room was made
+        job.batch = batch;
         match jobs.send(job) {
             Ok(()) => None,
             Err(back) => Some((back.0.pending, Err(Kind::Unknown))),

@@ -1,6 +1,6 @@
 //! What the queue does by itself, in small steps: writes settled ranges down, drops old history, frees segments.
 
-use super::{Disk, batch::Batch, checkpoint::Content, forward, record};
+use super::{Disk, batch::Batch, checkpoint::Content, forward, record, relief};
 use crate::{core::TableIndex, local::Shared};
 use std::{
     sync::{Arc, Weak},
@@ -35,6 +35,7 @@ pub(super) async fn run(shared: Weak<Shared<Disk>>, stop: Stop, every: Duration)
 
 fn step(shared: &Arc<Shared<Disk>>, runtime: &Handle, free: bool) {
     let parts = &shared.store.0;
+    let _freeing = free.then(|| parts.freeing.lock());
     let wall = shared.clock.wall();
     {
         let now = shared.now();
@@ -63,10 +64,30 @@ fn step(shared: &Arc<Shared<Disk>>, runtime: &Handle, free: bool) {
     if let Err(error) = done {
         tracing::warn!(%error, "segments that are not needed could not be freed");
     }
+    if let Err(error) = make_room(shared, runtime) {
+        tracing::warn!(%error, "the full disk stays full");
+    }
+}
+
+/// While the disk is full: looks for room, and for what can be given up.
+fn make_room(shared: &Arc<Shared<Disk>>, runtime: &Handle) -> wh_log::Result<()> {
+    let log = &shared.store.0.log;
+    if log.stats().full {
+        relief::run(shared, runtime)?;
+    }
+    let wanted = relief::reserve_wanted(shared);
+    if log.stats().full || log.reserve_spent() || log.reserve_bytes() < wanted {
+        match log.refill_reserve(wanted) {
+            // said once, by the publish that met it
+            Err(error) if error.kind() == wh_log::Kind::NoSpace => {}
+            done => done?,
+        }
+    }
+    Ok(())
 }
 
 /// Frees segments, after what was learned from them is in the checkpoint, and what names tables is in the log again.
-fn retire(shared: &Arc<Shared<Disk>>, runtime: &Handle, dead: &[u64]) -> wh_log::Result<()> {
+pub(super) fn retire(shared: &Arc<Shared<Disk>>, runtime: &Handle, dead: &[u64]) -> wh_log::Result<()> {
     let parts = &shared.store.0;
     name_again(shared, runtime, dead)?;
     // before the snapshot: what is applied by now is in it
@@ -78,9 +99,12 @@ fn retire(shared: &Arc<Shared<Disk>>, runtime: &Handle, dead: &[u64]) -> wh_log:
         let core = &state.core;
         let count = u32::try_from(snapshot.tables.len()).unwrap_or(u32::MAX);
         let numbers = (0..count).map(|at| inner.number(core, TableIndex(at)).number).collect();
-        Content { snapshot, numbers }
+        relief::expire_ids(&mut inner.kept_ids, shared.clock.wall().saturating_sub(parts.duplicate_window));
+        Content { snapshot, numbers, ids: inner.kept_ids.clone() }
     };
-    parts.log.write_checkpoint(position, &[&content.encode()])?;
+    let content = content.encode();
+    parts.log.write_checkpoint(position, &[&content])?;
+    parts.inner.lock().checkpoint_bytes = content.len() as u64;
     parts.log.retire(dead)?;
     parts.inner.lock().usage.forget(dead);
     tracing::debug!(count = dead.len(), "segments freed");
@@ -107,7 +131,7 @@ fn name_again(shared: &Arc<Shared<Disk>>, runtime: &Handle, dead: &[u64]) -> wh_
                 }
             }
         }
-        let places = batch.with(|records| runtime.block_on(parts.log.append(records)))?;
+        let places = batch.with(|records| runtime.block_on(parts.log.append_reserved(records)))?;
         let Position { segment, .. } = places.first().position();
         let mut inner = parts.inner.lock();
         for (at, _) in some {

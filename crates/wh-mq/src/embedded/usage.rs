@@ -74,6 +74,16 @@ impl Usage {
         segments.iter().filter_map(part).min().map(|(_, number)| number)
     }
 
+    /// Records of a segment that are needed.
+    pub(super) fn live_records_of(&self, segment: u64) -> u64 {
+        self.0.get(&segment).map_or(0, |used| used.live_records)
+    }
+
+    /// When the latest block of a segment was stored.
+    pub(super) fn newest_of(&self, segment: u64) -> Timestamp {
+        self.0.get(&segment).map_or_else(Timestamp::default, |used| used.newest)
+    }
+
     /// Bytes of a segment that are needed.
     pub(super) fn live_bytes_of(&self, segment: u64) -> u64 {
         self.0.get(&segment).map_or(0, |used| used.live_bytes)
