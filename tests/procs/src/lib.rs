@@ -1,7 +1,12 @@
-//! A whole system for tests: the real binary over a real ClickHouse engine, each in its own folder on its own port.
+//! Whole systems for tests: real binaries over a real ClickHouse engine, and over a real NATS server where there are
+//! several of them, each in its own folder on its own port.
 
+mod fleet;
 mod load;
+mod member;
 mod system;
 
+pub use fleet::{Fleet, Setup};
 pub use load::{Sent, Writers};
+pub use member::Member;
 pub use system::{System, TABLE, config};

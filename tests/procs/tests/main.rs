@@ -4,5 +4,6 @@
 mod bad_input;
 mod boot;
 mod crash;
+mod fleet;
 mod outage;
 mod round_trip;

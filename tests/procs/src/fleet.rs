@@ -1,0 +1,204 @@
+//! Several processes over one queue on NATS: `wavehouse-api` and `wavehouse-ingest`, each with a user of its own and no
+//! more rights than its role has, on a topology that an operator made.
+
+use crate::Member;
+use anyhow::{Context, Result, bail};
+use std::{fmt::Write as _, fs, time::Duration};
+use tempfile::TempDir;
+use wh_testkit::{
+    clickhouse,
+    nats::{self, Operator, PASSWORD, Shape},
+    until,
+};
+use wh_topology::{Choices, Rights, RightsFormat, Role, Spec, Topology, renderer};
+
+/// The operator key of every test's process.
+const KEY: &str = "an-operator-key";
+
+/// How a fleet is set up.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// Streams, N.
+    pub partitions: u32,
+    /// Durables on each, V.
+    pub shards: u32,
+    /// How long a silent member keeps its units.
+    pub lease: Duration,
+    /// How long a pin outlives its owner.
+    pub pinned_ttl: Duration,
+    /// Further configuration of every process, as YAML.
+    pub more: String,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        let seconds = Duration::from_secs;
+        Self { partitions: 4, shards: 8, lease: seconds(3), pinned_ttl: seconds(5), more: String::new() }
+    }
+}
+
+/// The engine, the queue's server, and what new processes are started with.
+#[derive(Debug)]
+pub struct Fleet {
+    /// The engine.
+    pub engine: clickhouse::Server,
+    /// The queue's server.
+    pub nats: nats::Server,
+    setup: Setup,
+    clickhouse: String,
+    dir: TempDir,
+}
+
+impl Setup {
+    fn spec(&self) -> Result<Spec> {
+        let choices = Choices {
+            partitions: self.partitions,
+            shards: self.shards,
+            replicas: 1,
+            file_store: 4 << 30,
+            coord_lease: self.lease,
+            ..Choices::default()
+        };
+        Ok(Spec::new(choices)?)
+    }
+
+    fn options(&self) -> Result<nats::Options> {
+        let spec = self.spec()?;
+        let user = |options: nats::Options, role: Role| {
+            options.user(role.user(), Rights::new(&spec, role).print(RightsFormat::Nats))
+        };
+        Ok(Role::ALL.into_iter().fold(nats::Options::default(), user))
+    }
+}
+
+/// Creates what is missing of a topology, from our own files for the command line.
+async fn create(operator: &mut Operator, setup: &Setup, skip: impl Fn(&str) -> bool) -> Result<()> {
+    let files = renderer("nats-cli").context("a renderer")?.render(&Topology::new(setup.spec()?)?)?;
+    let shape = Shape { pinned_ttl: Some(setup.pinned_ttl), ..Shape::default() };
+    let files = files.into_iter().map(|file| (file.name, file.text)).filter(|(name, _)| !skip(name));
+    operator.apply(files, &shape).await
+}
+
+impl Fleet {
+    /// Starts both servers and creates the topology; no process yet.
+    ///
+    /// # Errors
+    /// Either did not come up, or the topology was refused.
+    pub async fn new(setup: Setup) -> Result<Self> {
+        let engine = clickhouse::Server::start().await?;
+        let url = engine.url();
+        Self::behind(engine, &url, setup).await
+    }
+
+    /// The same with something between the processes and the engine, at `url`.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub async fn behind(engine: clickhouse::Server, url: &str, setup: Setup) -> Result<Self> {
+        let nats = nats::Server::with(setup.options()?).await?;
+        create(&mut nats.operator(), &setup, |_| false).await?;
+        let dir = tempfile::tempdir()?;
+        fs::write(dir.path().join("operator.key"), KEY)?;
+        fs::write(dir.path().join("password"), PASSWORD)?;
+        Ok(Self { engine, nats, setup, clickhouse: url.to_owned(), dir })
+    }
+
+    /// How it is set up now.
+    #[must_use]
+    pub fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
+    /// Starts a process that takes events, and waits until it is ready.
+    ///
+    /// # Errors
+    /// It is not in time; with the last lines of its log.
+    pub async fn api(&self, name: &str) -> Result<Member> {
+        self.member(name, "wavehouse-api", Role::Api).await
+    }
+
+    /// Starts a process that writes to ClickHouse, and waits until it is ready.
+    ///
+    /// # Errors
+    /// As [`Self::api`].
+    pub async fn ingest(&self, name: &str) -> Result<Member> {
+        self.member(name, "wavehouse-ingest", Role::Ingest).await
+    }
+
+    /// Starts a process with both roles, and waits until it is ready.
+    ///
+    /// # Errors
+    /// As [`Self::api`].
+    pub async fn both(&self, name: &str) -> Result<Member> {
+        self.member(name, "wavehouse", Role::Both).await
+    }
+
+    async fn member(&self, name: &str, program: &str, role: Role) -> Result<Member> {
+        let mut member = self.launch(name, program, role)?;
+        member.ready().await?;
+        Ok(member)
+    }
+
+    /// Starts a process without waiting for it.
+    ///
+    /// # Errors
+    /// It is not built.
+    pub fn launch(&self, name: &str, program: &str, role: Role) -> Result<Member> {
+        let port = wh_testkit::free_port()?;
+        let file = self.dir.path().join(format!("{name}.yaml"));
+        fs::write(&file, self.config(name, role, port)?)?;
+        Member::start(name, program, &file, port, KEY)
+    }
+
+    fn config(&self, name: &str, role: Role, port: u16) -> Result<String> {
+        let (dir, Setup { partitions, shards, lease, more, .. }) = (self.dir.path(), &self.setup);
+        let (key, password, data) = (dir.join("operator.key"), dir.join("password"), dir.join("data"));
+        let (urls, user, clickhouse) = (self.nats.url(), role.user(), &self.clickhouse);
+        let mut text = String::new();
+        writeln!(text, "data_dir: {data:?}\ninstance_id: {name}\nserver: {{port: {port}}}")?;
+        writeln!(text, "auth: {{operator_key_file: {key:?}}}\nlog: {{level: debug}}")?;
+        writeln!(text, "mq:\n  backend: nats\n  nats: {{urls: {urls:?}, user: {user}, password_file: {password:?},")?;
+        writeln!(text, "    partitions: {partitions}, shards: {shards}, replicas: 1, topology_wait: 20s}}")?;
+        writeln!(text, "coord: {{backend: nats, lease: {}ms}}", lease.as_millis())?;
+        writeln!(text, "tenant_defaults:\n  clickhouse: {{url: {clickhouse:?}, database: default}}")?;
+        writeln!(text, "  schema: {{refresh_interval: 1}}\n{more}")?;
+        Ok(text)
+    }
+
+    /// One number that the engine answers.
+    ///
+    /// # Errors
+    /// The engine did not answer, or with something else.
+    pub async fn number(&self, sql: &str) -> Result<u64> {
+        let text = self.engine.query(sql).await?;
+        text.trim().parse().with_context(|| format!("{sql}: {text:?}"))
+    }
+
+    /// Blocks that are queued and not settled, over all partitions that were ever made.
+    ///
+    /// # Errors
+    /// The server did not answer.
+    pub async fn queued(&self, partitions: u32) -> Result<u64> {
+        let (mut operator, spec, mut sum) = (self.nats.operator(), self.setup.spec()?, 0);
+        for partition in 0..partitions {
+            let info = operator.stream_info(&spec.names().partition_stream(partition)).await?;
+            sum += info["state"]["messages"].as_u64().context("a stream counts its messages")?;
+        }
+        Ok(sum)
+    }
+
+    /// Waits until nothing is queued any more.
+    ///
+    /// # Errors
+    /// It is not in time.
+    pub async fn drained(&self, partitions: u32, within: Duration) -> Result<()> {
+        until(within, "the queue to be empty", || async {
+            match self.queued(partitions).await? {
+                0 => Ok(()),
+                blocks => bail!("{blocks} blocks"),
+            }
+        })
+        .await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,3 @@
+//! Several processes over one queue on NATS.
+
+mod whole_way;

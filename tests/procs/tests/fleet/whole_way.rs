@@ -1,0 +1,49 @@
+//! The whole way over NATS once: posted to one api, inserted by an ingest, streamed by both apis.
+
+use procs::{Fleet, Setup, TABLE};
+use std::time::Duration;
+use wh_testkit::{http, until};
+
+const WAIT: Duration = Duration::from_secs(30);
+
+#[tokio::test]
+async fn a_row_posted_to_one_api_is_inserted_by_an_ingest_and_streamed_by_both() {
+    let fleet = Fleet::new(Setup { partitions: 2, shards: 2, ..Setup::default() }).await.unwrap();
+    fleet.engine.query(TABLE).await.unwrap();
+    let (mut one, mut two) = (fleet.api("api-1").await.unwrap(), fleet.api("api-2").await.unwrap());
+    let mut ingest = fleet.ingest("ingest-1").await.unwrap();
+    let mut streams = Vec::new();
+    for api in [&one, &two] {
+        let mut events = http::get(api.url("/v1/stream?table=events")).events().await.unwrap();
+        assert_eq!(events.next(WAIT).await.unwrap().unwrap().kind, "ready");
+        streams.push(events);
+    }
+
+    let row = r#"{"id":18446744073709551615,"at":"2026-01-02 03:04:05.678","note":"over NATS"}"#;
+    let reply = one.post("events", row).await.unwrap();
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    for events in &mut streams {
+        let event = events.next(WAIT).await.unwrap().unwrap();
+        assert_eq!((event.kind.as_str(), event.data.as_str()), ("row", row), "a row keeps its own text");
+    }
+    until(WAIT, "the row in ClickHouse", || async {
+        let rows = fleet.number("SELECT count() FROM events WHERE note = 'over NATS'").await?;
+        if rows == 1 { Ok(()) } else { anyhow::bail!("{rows} rows") }
+    })
+    .await
+    .unwrap();
+    fleet.drained(2, WAIT).await.unwrap();
+
+    // what each process does not do, and what an operator sees of it
+    let refused = ingest.post("events", row).await.unwrap();
+    assert_eq!(refused.status, 404, "{}", refused.text());
+    assert!(ingest.metric("wavehouse_ingest_rows_inserted_total").await.unwrap() > 0.0);
+    assert_eq!(one.metric("wavehouse_ingest_rows_inserted_total").await.unwrap(), 0.0);
+    for member in [&one, &two, &ingest] {
+        let queue = member.ops("/v1/ops/queue").await.unwrap();
+        assert_eq!(queue["accepting"], true, "{queue}");
+    }
+    for member in [&mut one, &mut two, &mut ingest] {
+        member.stop(WAIT).await.unwrap();
+    }
+}
