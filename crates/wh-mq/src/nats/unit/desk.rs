@@ -76,7 +76,7 @@ pub(super) struct Desk<R> {
     lapses: VecDeque<(Mono, u64)>,
     held: Sum,
     queued: Sum,
-    settled: Settled,
+    settled: Settled<R>,
     attempts: HashMap<u64, u32>,
     sizes: Sizes,
     deliveries: u64,
@@ -148,6 +148,16 @@ impl<R: Clone> Desk<R> {
         (self.entries.len() + self.settled.len()) as u64
     }
 
+    /// Blocks that are settled here while the server may not know it.
+    pub(super) fn unconfirmed(&self) -> Vec<(u64, R)> {
+        self.settled.all()
+    }
+
+    /// The server has nothing unsettled, and nothing to deliver: it knows of every ack.
+    pub(super) fn all_confirmed(&mut self) {
+        self.settled.clear();
+    }
+
     /// How many blocks the next pull may ask for, with so many bytes free in the process.
     pub(super) fn room(&self, process_bytes: usize) -> usize {
         let free = Budget {
@@ -165,7 +175,7 @@ impl<R: Clone> Desk<R> {
 
     /// A block came, new or again. `None` for the block: its envelope cannot be read.
     pub(super) fn arrive(&mut self, now: Mono, sequence: u64, reply: R, block: Option<Block>) -> Arrival {
-        if self.settled.contains(sequence) {
+        if self.settled.renew(sequence, &reply) {
             return Arrival::Settled;
         }
         if let Some(entry) = self.entries.get_mut(&sequence) {

@@ -1,11 +1,12 @@
 //! A unit's feed and its settle handle: the term as its owner sees it. What is sent to the server is the loop's and the
 //! settler's to do.
 
-use super::{run::Control, settler::Order, term::{Life, Term}};
-use crate::{
-    AckToken, Budget, Delivery, Error, Feed, Kind, Result, Settle, Unit, Verdict,
-    nats::shared::Shared,
+use super::{
+    run::Control,
+    settler::Order,
+    term::{Life, Term},
 };
+use crate::{AckToken, Budget, Delivery, Error, Feed, Kind, Result, Settle, Unit, Verdict, nats::shared::Shared};
 use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
 use tokio::sync::{mpsc, oneshot};

@@ -71,6 +71,7 @@ pub(crate) async fn open(shared: &Arc<Shared>, unit: Unit, budget: Budget) -> Re
         commands: Vec::new(),
         reserved: 0,
         starved: false,
+        ack_again: false,
         upkeep: now,
         halted: false,
         halting: Vec::new(),

@@ -8,7 +8,13 @@ use super::{
     term::{Life, Term},
     units::{Slot, pin},
 };
-use crate::{Error, Kind, Result, Unit, nats::{error, shared::{Durable, PartitionStream, Shared}}};
+use crate::{
+    Error, Kind, Result, Unit,
+    nats::{
+        error,
+        shared::{Durable, PartitionStream, Shared},
+    },
+};
 use futures::{StreamExt as _, stream};
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use wh_nats::ConsumerInfo;
@@ -82,8 +88,9 @@ pub(super) async fn bury(
         (inner.pin.clone(), inner.created.clone())
     };
     let rest = term.fence(&shared.units, Life::Fenced);
-    let stream = partition.name();
-    let give_up = GiveUp { shared, stream, durable: &durable.name, created: &created, pin, cause: "orphan" };
+    let (stream, durable, created) = (partition.name(), durable.name.as_str(), created.as_str());
+    let unconfirmed = term.unconfirmed();
+    let give_up = GiveUp { shared, stream, durable, created, unconfirmed, pin, cause: "orphan" };
     give_up.run(&rest).await
 }
 
@@ -124,9 +131,8 @@ pub(crate) async fn unowned(shared: &Arc<Shared>) -> Result<BTreeSet<Unit>> {
         let list = list.map_err(|error| error::request(OP, error))?;
         // a name in `missing` was not read by the list; it is not absent
         let ours = |name: &String| shared.names().shard_of(name).is_some();
-        let missing = stream::iter(list.missing.into_iter().filter(ours)).map(async |name| {
-            shared.connection.api().consumer_info(partition.name(), &name).await.ok()
-        });
+        let missing = stream::iter(list.missing.into_iter().filter(ours))
+            .map(async |name| shared.connection.api().consumer_info(partition.name(), &name).await.ok());
         let missing: Vec<_> = missing.buffer_unordered(MOST_READS).filter_map(async |info| info).collect().await;
         let units = list.infos.iter().chain(&missing).filter_map(|info| {
             let shard = shared.names().shard_of(&info.name)?;

@@ -25,9 +25,13 @@ enum Phase {
     /// Deliveries were lost: reads the durable, then resets it.
     Gap,
     /// As [`Phase::Gap`]; the reset is on its way. Whether blocks of the new count came already.
-    Resetting { restarted: bool },
+    Resetting {
+        restarted: bool,
+    },
     /// Takes nothing new: the inbox is given up, and the last pull is waited for.
-    Draining { reads: u32 },
+    Draining {
+        reads: u32,
+    },
     Halted,
     Ended,
 }

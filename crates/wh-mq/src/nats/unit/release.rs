@@ -55,6 +55,7 @@ impl Runner {
         tokio::time::timeout(SETTLE, &mut self.settler).await.ok();
         let give_up = GiveUp {
             shared: &self.shared,
+            unconfirmed: self.term.unconfirmed(),
             stream: &self.stream,
             durable: &self.durable,
             created: &self.created,
@@ -122,6 +123,8 @@ pub(super) struct GiveUp<'a> {
     pub(super) durable: &'a str,
     /// When the durable was made that it is about.
     pub(super) created: &'a str,
+    /// Acks that nobody confirmed: sent once more, so that their blocks do not come to the next owner.
+    pub(super) unconfirmed: Vec<AckSubject>,
     /// The pin that is ours.
     pub(super) pin: Option<PinId>,
     pub(super) cause: &'static str,
@@ -134,6 +137,8 @@ impl GiveUp<'_> {
     /// somebody else is pinned, since it would bring them their own blocks again. `rest` is given back one by one then.
     pub(super) async fn run(&self, rest: &[AckSubject]) -> Result<u64> {
         let api = self.shared.connection.api();
+        // where this fails, what follows says why
+        self.send(&self.unconfirmed, Ack::Ack).await.ok();
         let started = self.shared.clock().now();
         let mut failed = false;
         loop {
@@ -162,7 +167,7 @@ impl GiveUp<'_> {
         }
         let ours = found.pinned == self.pin;
         if !ours && found.pinned.is_some() {
-            return self.give_back(rest).await.map(|()| Some(found.delivered));
+            return self.send(rest, Ack::Nak(None)).await.map(|()| Some(found.delivered));
         }
         // a pull of ours that the server still believes in would swallow what is made due
         if found.waiting > 0 && patient {
@@ -180,14 +185,16 @@ impl GiveUp<'_> {
         Ok(Some(delivered))
     }
 
-    async fn give_back(&self, rest: &[AckSubject]) -> std::result::Result<(), wh_nats::Error> {
+    /// Sends verdicts again and waits until the server has heard them. Being kept alive is answered always, an ack only
+    /// where its block is still unsettled.
+    async fn send(&self, replies: &[AckSubject], ack: Ack) -> std::result::Result<(), wh_nats::Error> {
         let connection = &self.shared.connection;
-        let Some((last, before)) = rest.split_last() else { return Ok(()) };
-        for reply in before {
-            connection.ack(reply, Ack::Nak(None)).await?;
+        for reply in replies {
+            connection.ack(reply, ack).await?;
         }
-        // whether the server still knows it is not said by silence
-        connection.ack_confirmed(last, Ack::Nak(None), Duration::from_secs(1)).await.ok();
-        Ok(())
+        match replies.last() {
+            Some(last) => connection.ack_confirmed(last, Ack::InProgress, Duration::from_secs(1)).await,
+            None => Ok(()),
+        }
     }
 }

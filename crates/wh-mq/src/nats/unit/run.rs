@@ -4,15 +4,21 @@
 use super::{
     desk::Arrival,
     metrics,
-    pull::{Command, End, Event, Input, Pull, Times},
+    pull::{Command, End, Event, Input, Pull, Reading, Times},
     reading::reading,
     settler::Order,
     term::Term,
 };
-use crate::{Error, Kind, Result, Verdict, nats::{Fault, envelope, shared::Shared}};
+use crate::{
+    Error, Kind, Result, Verdict,
+    nats::{Fault, envelope, shared::Shared},
+};
 use futures::{FutureExt as _, StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
 use std::{sync::Arc, time::Duration};
-use tokio::{sync::{mpsc, oneshot, watch}, task::JoinHandle};
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    task::JoinHandle,
+};
 use wh_nats::{ConsumerInfo, Delivered, PullRequest, Pulled, Puller, State};
 use wh_types::Mono;
 
@@ -56,6 +62,8 @@ pub(super) struct Runner {
     /// Bytes that the outstanding pull may bring.
     pub(super) reserved: usize,
     pub(super) starved: bool,
+    /// Acks may have been lost with a connection or a leader: they are sent again once the durable answers.
+    pub(super) ack_again: bool,
     pub(super) upkeep: Mono,
     pub(super) halted: bool,
     pub(super) halting: Vec<oneshot::Sender<()>>,
@@ -254,6 +262,7 @@ impl Runner {
             Pulled::Status { n, status } => self.step(Input::Status { number: n, status }),
             Pulled::Renewed(status) => self.step(Input::Renewed(status)),
             Pulled::Reconnected { .. } => {
+                self.ack_again = true;
                 self.step(Input::Link(false));
                 self.step(Input::Link(true));
             }
@@ -307,7 +316,7 @@ impl Runner {
                 if reading.created != self.created {
                     return self.step(Input::Replaced);
                 }
-                let ours = self.term.lock().desk.unsettled();
+                let ours = self.acks_known(&reading);
                 self.step(Input::Read { reading, ours });
             }
             Answer::Read(Err(error)) if error.is_gone() => self.step(Input::Missing),
@@ -328,6 +337,20 @@ impl Runner {
                 }
             }
         }
+    }
+
+    /// Sends acks again that may be lost. Gives how many blocks the server may still count as unsettled for us.
+    fn acks_known(&mut self, reading: &Reading) -> u64 {
+        let mut inner = self.term.lock();
+        if reading.unsettled == 0 && reading.pending == 0 {
+            inner.desk.all_confirmed();
+        } else if std::mem::take(&mut self.ack_again) {
+            let unconfirmed = inner.desk.unconfirmed();
+            if !unconfirmed.is_empty() {
+                inner.order(Order::again(unconfirmed));
+            }
+        }
+        inner.desk.unsettled()
     }
 
     fn halted(&mut self) {
@@ -357,9 +380,10 @@ impl Runner {
         self.halted();
     }
 
-    fn note(&self, event: &Event) {
+    fn note(&mut self, event: &Event) {
         let unit = self.term.unit;
         metrics::event(event);
+        self.ack_again |= matches!(event, Event::LeaderChanged | Event::PinLost | Event::Silent);
         match event {
             Event::Pinned => tracing::info!(%unit, "unit {unit} is pinned to this process"),
             Event::PinLost => tracing::warn!(%unit, "unit {unit} lost its pin"),

@@ -13,22 +13,27 @@ use wh_nats::{Ack, AckSubject, Connection, Kind as Nats};
 pub(super) struct Order {
     verdict: Verdict,
     acks: Vec<(u64, AckSubject)>,
+    /// They were sent before.
+    again: bool,
     done: Option<oneshot::Sender<Result<(), Kind>>>,
 }
 
 impl Order {
     /// Nobody waits for it.
     pub(super) fn quiet(verdict: Verdict, acks: Vec<(u64, AckSubject)>) -> Self {
-        Self { verdict, acks, done: None }
+        Self { verdict, acks, again: false, done: None }
+    }
+
+    /// Acks whose fate is not known. Whether the server takes them again is not said: who was settled already, or was
+    /// reset and not delivered since, gets no answer.
+    pub(super) fn again(acks: Vec<(u64, AckSubject)>) -> Self {
+        Self { verdict: Verdict::Ack, acks, again: true, done: None }
     }
 
     /// Its outcome is waited for.
-    pub(super) fn new(
-        verdict: Verdict,
-        acks: Vec<(u64, AckSubject)>,
-    ) -> (Self, oneshot::Receiver<Result<(), Kind>>) {
+    pub(super) fn new(verdict: Verdict, acks: Vec<(u64, AckSubject)>) -> (Self, oneshot::Receiver<Result<(), Kind>>) {
         let (done, outcome) = oneshot::channel();
-        (Self { verdict, acks, done: Some(done) }, outcome)
+        (Self { verdict, acks, again: false, done: Some(done) }, outcome)
     }
 }
 
@@ -83,9 +88,9 @@ impl Settler {
     }
 
     async fn take(&mut self, order: Order) {
-        let Order { verdict, mut acks, done } = order;
+        let Order { verdict, mut acks, again, done } = order;
         let ack = ack(verdict);
-        let last = if verdict == Verdict::InProgress { None } else { acks.pop() };
+        let last = if verdict == Verdict::InProgress || again { None } else { acks.pop() };
         if self.group.last.is_empty() {
             self.group.generation = self.connection.generation();
         }

@@ -52,7 +52,12 @@ pub(super) struct Term {
 }
 
 impl Term {
-    pub(super) fn new(unit: Unit, desk: Desk<AckSubject>, orders: mpsc::UnboundedSender<Order>, created: String) -> Self {
+    pub(super) fn new(
+        unit: Unit,
+        desk: Desk<AckSubject>,
+        orders: mpsc::UnboundedSender<Order>,
+        created: String,
+    ) -> Self {
         let inner = Inner {
             desk,
             life: Life::Open,
@@ -63,13 +68,7 @@ impl Term {
             counted: 0,
             orders: Some(orders),
         };
-        Self {
-            unit,
-            inner: Mutex::new(inner),
-            deliver: Notify::new(),
-            act: Notify::new(),
-            ended: Stop::new(),
-        }
+        Self { unit, inner: Mutex::new(inner), deliver: Notify::new(), act: Notify::new(), ended: Stop::new() }
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -129,13 +128,18 @@ impl Term {
         inner.life = life;
         inner.taking = false;
         inner.orders = None;
-        let rest = inner.desk.give_back();
+        let unsettled = inner.desk.give_back();
         let (attempts, last) = inner.desk.end();
         inner.account(units);
         drop(inner);
         self.remember(units, attempts, last);
         self.deliver.notify_one();
-        rest
+        unsettled
+    }
+
+    /// Acks that nobody confirmed.
+    pub(super) fn unconfirmed(&self) -> Vec<AckSubject> {
+        self.lock().desk.unconfirmed().into_iter().map(|(_, reply)| reply).collect()
     }
 
     fn remember(&self, units: &Units, attempts: HashMap<u64, u32>, last: u64) {

@@ -59,7 +59,11 @@ impl Units {
 
     pub(super) fn set_stalled(&self, unit: Unit, stalled: bool) {
         let mut all = self.stalled.lock();
-        if stalled { all.insert(unit) } else { all.remove(&unit) };
+        if stalled {
+            all.insert(unit)
+        } else {
+            all.remove(&unit)
+        };
     }
 
     pub(super) fn get(&self, unit: Unit) -> Option<Slot> {

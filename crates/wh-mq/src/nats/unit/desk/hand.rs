@@ -40,7 +40,12 @@ impl<R: Clone> Desk<R> {
             self.lapses.push_back((until, sequence));
             let token = AckToken { delivery, sequence };
             let late = now.saturating_duration_since(since) > self.ack_wait / 16;
-            return Some(Handed { token, attempt: entry.attempt, block, keep_alive: late.then(|| entry.reply.clone()) });
+            return Some(Handed {
+                token,
+                attempt: entry.attempt,
+                block,
+                keep_alive: late.then(|| entry.reply.clone()),
+            });
         }
     }
 

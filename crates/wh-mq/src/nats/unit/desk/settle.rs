@@ -51,7 +51,7 @@ impl<R: Clone> Desk<R> {
             State::Held(_) => self.held.sub(rows, bytes),
             State::Lapsed | State::Delayed(_) | State::Parking(_) => {}
         }
-        self.settled.add(sequence);
+        self.settled.add(sequence, reply.clone());
         Outcome::Send(sequence, reply)
     }
 

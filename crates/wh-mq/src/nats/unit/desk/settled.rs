@@ -1,20 +1,27 @@
 //! The blocks that are settled here while the server may not know it yet. Bounded: what is forgotten may come twice.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
 /// Most that are remembered. More than this can be unconfirmed only where acks are lost for long.
 const KEPT: usize = 65_536;
 
-#[derive(Debug, Default)]
-pub(super) struct Settled {
-    all: HashSet<u64>,
+/// `R` is where a delivery is settled.
+#[derive(Debug)]
+pub(super) struct Settled<R> {
+    all: HashMap<u64, R>,
     /// In the order they were settled. Stale where it was confirmed.
     order: VecDeque<u64>,
 }
 
-impl Settled {
-    pub(super) fn add(&mut self, sequence: u64) {
-        if self.all.insert(sequence) {
+impl<R> Default for Settled<R> {
+    fn default() -> Self {
+        Self { all: HashMap::new(), order: VecDeque::new() }
+    }
+}
+
+impl<R: Clone> Settled<R> {
+    pub(super) fn add(&mut self, sequence: u64, reply: R) {
+        if self.all.insert(sequence, reply).is_none() {
             self.order.push_back(sequence);
         }
         while self.order.len() > 2 * KEPT || self.all.len() > KEPT {
@@ -29,14 +36,25 @@ impl Settled {
             self.all.remove(sequence);
         }
         while let Some(oldest) = self.order.front()
-            && !self.all.contains(oldest)
+            && !self.all.contains_key(oldest)
         {
             self.order.pop_front();
         }
     }
 
-    pub(super) fn contains(&self, sequence: u64) -> bool {
-        !self.all.is_empty() && self.all.contains(&sequence)
+    /// A copy of it came: where it is settled now.
+    pub(super) fn renew(&mut self, sequence: u64, reply: &R) -> bool {
+        let known = if self.all.is_empty() { None } else { self.all.get_mut(&sequence) };
+        known.map(|known| *known = reply.clone()).is_some()
+    }
+
+    pub(super) fn all(&self) -> Vec<(u64, R)> {
+        self.all.iter().map(|(sequence, reply)| (*sequence, reply.clone())).collect()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.all.clear();
+        self.order.clear();
     }
 
     pub(super) fn len(&self) -> usize {
@@ -51,15 +69,15 @@ mod tests {
     #[test]
     fn what_is_confirmed_is_forgotten_and_the_rest_is_bounded() {
         let mut settled = Settled::default();
-        (0..10).for_each(|n| settled.add(n));
+        (0..10).for_each(|n| settled.add(n, ()));
         settled.confirm(&[0, 1, 2, 7]);
-        assert!((0..10).all(|n| settled.contains(n) == ![0, 1, 2, 7].contains(&n)));
+        assert!((0..10).all(|n| settled.renew(n, &()) == ![0, 1, 2, 7].contains(&n)));
         assert_eq!(settled.order.len(), 7, "a confirmed one in between goes with those before it");
         settled.confirm(&[3, 4, 5, 6]);
         assert_eq!((settled.len(), settled.order.len()), (2, 2));
-        (10..200_000).for_each(|n| settled.add(n));
+        (10..200_000).for_each(|n| settled.add(n, ()));
         assert_eq!(settled.len(), KEPT);
-        assert!(settled.order.len() <= 2 * KEPT && settled.contains(199_999) && !settled.contains(8));
+        assert!(settled.order.len() <= 2 * KEPT && settled.renew(199_999, &()) && !settled.renew(8, &()));
         let all: Vec<u64> = (0..200_000).collect();
         settled.confirm(&all);
         assert_eq!((settled.len(), settled.order.len()), (0, 0));

@@ -122,7 +122,11 @@ fn what_is_neither_settled_nor_kept_alive_lapses_before_the_server_brings_it_aga
     assert_eq!(desk.settle(now + 60 * SECOND, tokens[2], Verdict::Ack), send(3, "reply 3"), "but done is done");
     assert_eq!(desk.lapse(now + 61 * SECOND), 0, "block 2 was kept alive");
     assert_eq!(desk.lapse(now + 100 * SECOND), 1);
-    assert_eq!(desk.settle(now + 100 * SECOND, tokens[1], Verdict::InProgress), send(2, "reply 2"), "late, not too late");
+    assert_eq!(
+        desk.settle(now + 100 * SECOND, tokens[1], Verdict::InProgress),
+        send(2, "reply 2"),
+        "late, not too late"
+    );
     assert_eq!(desk.held().blocks, 1);
 }
 

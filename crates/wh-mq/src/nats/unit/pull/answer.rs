@@ -155,10 +155,11 @@ impl Pull {
                 self.sole = false;
             }
             None => {
-                // nobody else can have had the unit meanwhile, unless our pin could lapse and something was done since
+                // nobody else can have had the unit, unless something was done after our pin could lapse
                 let since = now.saturating_duration_since(self.lapse.take().unwrap_or(self.renewed));
-                let active = reading.quiet.is_some_and(|quiet| quiet < since);
-                if self.pin.is_some() && since >= self.times.pinned_ttl && active {
+                let lapsed = since.saturating_sub(self.times.pinned_ttl);
+                let after = reading.quiet.is_some_and(|quiet| quiet < lapsed);
+                if self.pin.is_some() && after {
                     self.sole = false;
                 }
                 self.pin = None;
@@ -176,10 +177,14 @@ impl Pull {
         }
     }
 
-    /// More unsettled at the server than here, and than an earlier owner left: seen twice, some of it was lost.
+    /// More unsettled at the server than here, and than an earlier owner left: seen twice, some of it was lost. Where
+    /// nobody is pinned and all is quiet, what an earlier owner left is nobody's, too (decision D14).
     fn count(&mut self, now: Mono, reading: &Reading, ours: u64, commands: &mut Vec<Command>) {
-        let surplus = self.sole && reading.unsettled > ours + self.inherited;
+        let quiet = reading.quiet.is_none_or(|quiet| quiet >= self.times.pinned_ttl);
+        let orphaned = reading.pinned.is_none() && quiet && reading.unsettled > ours;
+        let surplus = orphaned || self.sole && reading.unsettled > ours + self.inherited;
         if surplus && self.surplus {
+            self.sole = true;
             return self.gap(now, commands);
         }
         self.surplus = surplus;

@@ -136,7 +136,10 @@ fn every_status_of_a_renewal_has_its_reaction() {
         (Status::WrongPin(rest), vec![Command::Note(Event::PinLost), Command::Read]),
         (Status::BadRequest("b".into()), vec![Command::End(End::Refused("b".into()))]),
         (Status::PushBased, vec![Command::End(End::Refused("the durable pushes".into()))]),
-        (Status::Exceeded("Exceeded MaxWaiting".into()), vec![Command::Note(Event::Limited("Exceeded MaxWaiting".into()))]),
+        (
+            Status::Exceeded("Exceeded MaxWaiting".into()),
+            vec![Command::Note(Event::Limited("Exceeded MaxWaiting".into()))],
+        ),
         (Status::Other(499, "Tea".into()), vec![]),
     ];
     for (status, wanted) in table {
