@@ -5,5 +5,6 @@ mod faults_unit;
 mod flow;
 mod history;
 mod publish;
+mod rights;
 mod stand;
 mod unit;

@@ -93,6 +93,17 @@ impl Client {
             .with_context(|| format!("no answer to {subject}"))?
     }
 
+    /// Publishes without asking for an answer.
+    ///
+    /// # Errors
+    /// The connection ends.
+    ///
+    /// # Cancel safety
+    /// Must finish: drop the client too.
+    pub async fn publish(&mut self, subject: &str, body: &str) -> Result<()> {
+        self.send(&format!("PUB {subject} {}\r\n{body}\r\n", body.len())).await
+    }
+
     /// Subscribes; the refusal, where there is one.
     ///
     /// # Errors

@@ -97,6 +97,23 @@ impl Operator {
         reply.json()
     }
 
+    /// Publishes without asking for an answer.
+    ///
+    /// # Errors
+    /// No server takes it.
+    ///
+    /// # Cancel safety
+    /// Detached.
+    pub async fn publish(&mut self, subject: &str, body: &str) -> Result<()> {
+        let mut client = match self.client.take() {
+            Some(client) => client,
+            None => self.connect().await?,
+        };
+        client.publish(subject, body).await?;
+        self.client = Some(client);
+        Ok(())
+    }
+
     /// One request that must be answered soon.
     pub(super) async fn answers_within_ms(mut self, ms: u64, tail: &str) -> Result<Value> {
         tokio::time::timeout(Duration::from_millis(ms), self.ask(tail, "")).await?

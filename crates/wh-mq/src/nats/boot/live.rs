@@ -47,7 +47,7 @@ impl Observer for Live {
         if role.ingests() {
             consumers(&api, spec, &ingest, &mut seen).await?;
         }
-        match seen.missing_pages() {
+        match seen.missing_pages().or_else(|| seen.unlisted_consumers(spec, role)) {
             Some(problem) => Err(failed(format!("the answers together {problem}"), Class::Unavailable)),
             None => Ok(seen),
         }
