@@ -1,15 +1,19 @@
 //! Opening a log: the lock, what is in the folder, and replaying it to the owner.
 
+mod folder;
+mod missing;
+
+pub use missing::Missing;
+
 use crate::{
     checkpoint::{self, Checkpoint},
-    disk::{Disk, Guard, Lock, Mode, read_file, read_most, replace_file, write_all},
+    disk::{Guard, Lock, read_most, write_all},
     error::{Error, Kind, Result},
     extent,
     format::{
-        FORMAT_VERSION, GroupHeader, NoHeader, SEGMENT_HEADER, SegmentHeader,
-        extent::{Extent, Held, Loss},
+        GroupHeader, NoHeader, SEGMENT_HEADER, SegmentHeader,
+        extent::{Extent, Held},
         footer::Summary,
-        small,
     },
     log::Log,
     names::{self, Name},
@@ -19,30 +23,12 @@ use crate::{
     segments::{FIRST, Segment, SegmentInfo, Segments},
     writer::{Active, Writer},
 };
-use std::{
-    collections::{BTreeMap, VecDeque},
-    fmt, io,
-    path::Path,
-    sync::Arc,
-};
-use wh_types::Timestamp;
+use folder::{Listing, identity, owner, unreadable};
+use std::{fmt, io, path::Path, sync::Arc};
 
 const OP: &str = "open";
 /// Most damages a report lists one by one.
 const MAX_DAMAGES: usize = 1_000;
-
-/// A stretch of a segment that was durable once and is not there any more: its file is gone, or shorter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Missing {
-    /// The segment's number, and which bytes of it.
-    pub place: Place,
-    /// The segment's file is gone.
-    pub whole: bool,
-    /// No record of the segment had a higher sequence.
-    pub last_sequence: u64,
-    /// When it was first noticed.
-    pub noticed: Timestamp,
-}
 
 /// What replaying found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,18 +46,6 @@ pub struct Recovered {
     /// What is missing, those told of at an earlier opening included, as long as segments from that time are kept. What
     /// is missing of a segment that is there is among the damages too.
     pub missing: Vec<Missing>,
-}
-
-impl Missing {
-    fn of(loss: &Loss) -> Self {
-        let len = loss.to.saturating_sub(loss.from);
-        Self {
-            place: Place { segment: loss.segment, offset: loss.from, len },
-            whole: loss.from == FIRST,
-            last_sequence: loss.top,
-            noticed: loss.noticed,
-        }
-    }
 }
 
 impl Recovered {
@@ -346,49 +320,6 @@ impl Opening {
         self.segments.scan(segment, plan, OP, on)
     }
 
-    fn loss(&self, segment: u64, from: u32, held: Held) -> Loss {
-        let (noticed, until) = (self.segments.options.clock.wall(), self.next_segment);
-        Loss { segment, from, to: held.end, top: held.top, noticed, until }
-    }
-
-    /// Segments that were there and are not.
-    fn missing(&self, known: &BTreeMap<u64, Held>) -> Vec<Loss> {
-        let gone = known.iter().filter(|(number, _)| self.segments.get(**number).is_none());
-        gone.map(|(number, held)| self.loss(*number, FIRST, *held)).collect()
-    }
-
-    /// What is missing at the end of a segment.
-    fn cut_short(&self, segment: &Segment, held: Held, end: u32) -> Result<Option<Loss>> {
-        let size = self.segments.file(segment, OP)?.size();
-        let size = size.map_err(|e| Error::new(Kind::Io, OP, format!("segment {}: {e}", segment.number)))?;
-        let held = Held { end: held.end.max(if segment.sealed() { end } else { 0 }), ..held };
-        let from = u32::try_from(size).unwrap_or(u32::MAX).max(FIRST).min(end);
-        Ok((from < held.end).then(|| self.loss(segment.number, from, Held { top: segment.top(), ..held })))
-    }
-
-    /// Reports what is missing, and writes down which segments there are.
-    fn note(&self, losses: Vec<Loss>, recovered: &mut Recovered) -> Result<()> {
-        let (mark, mut told) = self.extent.as_ref().map(|e| (e.mark, e.losses.clone())).unwrap_or_default();
-        for loss in losses {
-            // noticed before, and still so
-            let before = |old: &Loss| (old.segment, old.from, old.to) == (loss.segment, loss.from, loss.to);
-            if !told.iter().any(before) {
-                told.push(loss);
-            }
-        }
-        recovered.missing = told.iter().map(Missing::of).collect();
-        self.segments.extent.adopt(mark, told);
-        match self.segments.write_extent() {
-            // a full disk is served from; what is missing is found again the next time
-            Err(error) if error.kind() == Kind::NoSpace => {
-                tracing::warn!(%error, "the list of segments could not be written");
-                self.segments.extent.keep(&*self.segments.options.disk, &self.segments.options.dir);
-                Ok(())
-            }
-            written => written,
-        }
-    }
-
     /// Makes the reserve where there is none. The log does without where it cannot.
     fn reserve(&self) {
         let bytes = u64::from(self.segments.options.reserve_bytes);
@@ -428,82 +359,4 @@ impl fmt::Debug for Opening {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Opening").field("dir", &self.segments.options.dir).finish_non_exhaustive()
     }
-}
-
-fn unreadable(path: &Path, version: u32) -> Error {
-    let text = format!("{} has format version {version}, this reads {FORMAT_VERSION}", path.display());
-    Error::new(Kind::Version, OP, text)
-}
-
-/// Who we are, for the one who finds the folder locked.
-fn owner(options: &Options) -> String {
-    let host = rustix::system::uname();
-    let (pid, host) = (std::process::id(), host.nodename().to_string_lossy());
-    format!("process {pid} on {host} since {}", options.clock.wall())
-}
-
-/// What is in the folder.
-struct Listing {
-    live: BTreeMap<u64, Name>,
-    free: Vec<u64>,
-    bad: VecDeque<u64>,
-    highest: u64,
-}
-
-impl Listing {
-    fn read(disk: &dyn Disk, dir: &Path) -> Result<Self> {
-        let mut listing = Self { live: BTreeMap::new(), free: Vec::new(), bad: VecDeque::new(), highest: 0 };
-        let names = disk.list(dir).map_err(|e| Error::path(Kind::Path, OP, dir, e))?;
-        for file in names {
-            let Some(name) = Name::parse(&file) else { continue };
-            listing.highest = listing.highest.max(name.segment().unwrap_or(0));
-            match name {
-                Name::Sealed(number, _) => {
-                    listing.live.insert(number, name);
-                }
-                // both names can only be there if someone copied files; the one with the end says more
-                Name::Open(number) => {
-                    listing.live.entry(number).or_insert(name);
-                }
-                Name::Free(number) => listing.free.push(number),
-                Name::Bad(number) => listing.bad.push_back(number),
-                Name::Temp => {
-                    let path = dir.join(&file);
-                    disk.remove(&path).map_err(|e| Error::path(Kind::Path, OP, &path, e))?;
-                }
-            }
-        }
-        listing.free.sort_unstable();
-        listing.bad.make_contiguous().sort_unstable();
-        Ok(listing)
-    }
-}
-
-/// The log's id: from its file, or from a segment where that is lost, or drawn for a new log.
-fn identity(options: &Options, listing: &Listing) -> Result<(u64, bool)> {
-    let (disk, dir) = (&*options.disk, &options.dir);
-    let path = dir.join(names::IDENTITY);
-    match read_file(disk, &path, small::IDENTITY as u64).map(|bytes| small::decode_identity(&bytes)) {
-        Ok(Ok((log, _))) => return Ok((log, false)),
-        Ok(Err(NoHeader::Version(version))) => return Err(unreadable(&path, version)),
-        Ok(Err(NoHeader::Broken)) => {}
-        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidData) => {}
-        Err(e) => return Err(Error::path(Kind::Path, OP, &path, e)),
-    }
-    let from_segment = listing.live.values().find_map(|name| {
-        let file = disk.open(&name.path(dir), Mode::Read).ok()?;
-        let mut bytes = [0; SEGMENT_HEADER as usize];
-        read_most(&*file, &mut bytes, 0).ok()?;
-        SegmentHeader::decode(&bytes).ok().filter(|header| Some(header.number) == name.segment())
-    });
-    let (log, created) = match from_segment {
-        Some(header) => {
-            tracing::warn!(path = %path.display(), "the log's identity was lost, it is taken from a segment");
-            (header.log, false)
-        }
-        None => (options.entropy.next_u64(), true),
-    };
-    let bytes = small::encode_identity(log, options.clock.wall());
-    replace_file(disk, &path, &[&bytes]).map_err(|e| Error::path(Kind::Path, OP, &path, e))?;
-    Ok((log, created))
 }
