@@ -169,6 +169,10 @@ impl<B: Broker + ?Sized> Broker for Faulty<B> {
         self.inner.units()
     }
 
+    async fn extra_units(&self) -> Result<BTreeSet<Unit>> {
+        self.inner.extra_units().await
+    }
+
     fn unit_of(&self, tenant: &Tenant, table: &Table) -> Unit {
         self.inner.unit_of(tenant, table)
     }

@@ -202,6 +202,16 @@ pub trait Broker: Debug + Send + Sync {
     /// Every unit there is, in a fixed order.
     fn units(&self) -> Vec<Unit>;
 
+    /// Units that exist beyond [`Broker::units`]: left over from a time when there were more. They are to be emptied.
+    ///
+    /// # Errors
+    /// Unavailable, Stopping.
+    /// # Cancel safety
+    /// Safe.
+    async fn extra_units(&self) -> Result<BTreeSet<Unit>> {
+        Ok(BTreeSet::new())
+    }
+
     /// Which unit a table's blocks are delivered by.
     fn unit_of(&self, tenant: &Tenant, table: &Table) -> Unit;
 

@@ -143,6 +143,10 @@ macro_rules! local_broker {
             fn units(&self) -> Vec<$crate::Unit> {
                 self.$local.units()
             }
+            async fn extra_units(&self) -> $crate::Result<std::collections::BTreeSet<$crate::Unit>> {
+                // every table is routed when the queue is opened
+                Ok(std::collections::BTreeSet::new())
+            }
             fn unit_of(&self, tenant: &wh_types::Tenant, table: &wh_types::Table) -> $crate::Unit {
                 self.$local.unit_of(tenant, table)
             }

@@ -126,6 +126,11 @@ impl crate::Broker for Broker {
         (0..choices.partitions).flat_map(units).collect()
     }
 
+    async fn extra_units(&self) -> Result<BTreeSet<Unit>> {
+        // only the configured partitions are open
+        Ok(BTreeSet::new())
+    }
+
     fn unit_of(&self, tenant: &Tenant, table: &Table) -> Unit {
         let route = self.0.shared.route(tenant, table);
         Unit { partition: route.partition, shard: route.shard }
