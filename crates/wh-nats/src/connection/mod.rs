@@ -1,5 +1,6 @@
 //! The connection: one client at a time, replaced whenever it is lost; requests, subscriptions and what is known of it.
 
+mod core;
 mod refusals;
 mod replies;
 mod slot;
@@ -7,29 +8,18 @@ mod state;
 mod subscription;
 mod supervisor;
 
+pub(crate) use core::Core;
 pub use refusals::{Refusal, Refusals};
 pub(crate) use replies::{Replies, Ticket};
-pub(crate) use slot::Slot;
 pub use state::State;
 pub(crate) use subscription::Heard;
 pub use subscription::Subscription;
 
-use crate::{
-    Ack, AckSubject, Api, Error, Headers, Kind, Message, Result, Version, identity::Identity, options::Options,
-};
-use arc_swap::ArcSwapOption;
-use async_nats::{HeaderMap, Subject, client::traits::Publisher as _, message::OutboundMessage};
+use crate::{Ack, AckSubject, Api, Error, Headers, Kind, Message, Result, identity::Identity, options::Options};
+use async_nats::Subject;
 use bytes::Bytes;
-use parking_lot::Mutex;
-use std::{
-    fmt,
-    future::Future,
-    sync::{Arc, Weak},
-    time::Duration,
-};
-use subscription::Wishes;
+use std::{fmt, sync::Arc, time::Duration};
 use tokio::sync::{mpsc, watch};
-use wh_types::{Stop, Tasks};
 
 /// A connection to a NATS cluster that is made again for ever. Cloning it is cheap; it closes with its last clone.
 #[derive(Clone)]
@@ -43,23 +33,6 @@ impl Drop for Handle {
     }
 }
 
-/// What the tasks and the handles share.
-#[derive(Debug)]
-pub(crate) struct Core {
-    pub(crate) options: Options,
-    pub(crate) identity: Arc<Identity>,
-    pub(crate) slot: ArcSwapOption<Slot>,
-    pub(crate) state: watch::Sender<State>,
-    pub(crate) stop: Stop,
-    refusals: Refusals,
-    wishes: Wishes,
-    replies: Arc<Replies>,
-    all_replies: Mutex<Vec<Weak<Replies>>>,
-    /// The generation that should be replaced, and whether its server is leaving.
-    leave: watch::Sender<(u64, bool)>,
-    tasks: Tasks,
-}
-
 impl Connection {
     /// Starts to connect, in the background and for ever.
     ///
@@ -68,22 +41,8 @@ impl Connection {
     pub async fn start(options: Options) -> Result<Self> {
         let addresses = options.check()?;
         let identity = Arc::new(Identity::read(&options)?);
-        let now = options.clock.now();
-        let replies = Replies::new(&inbox(&options));
-        let core = Arc::new(Core {
-            identity,
-            slot: ArcSwapOption::empty(),
-            state: watch::Sender::new(State::new(now)),
-            stop: Stop::new(),
-            refusals: Refusals::new(),
-            wishes: Wishes::default(),
-            all_replies: Mutex::new(vec![Arc::downgrade(&replies)]),
-            replies: replies.clone(),
-            leave: watch::Sender::new((0, false)),
-            tasks: Tasks::new(),
-            options,
-        });
-        core.serve_replies(&replies).await;
+        let core = Core::new(options, identity);
+        core.serve_replies(&core.replies).await;
         core.tasks.spawn("nats/connection", supervisor::run(core.clone(), addresses));
         core.tasks.spawn("nats/identity", crate::identity::watch(core.clone()));
         Ok(Self(Arc::new(Handle(core))))
@@ -348,176 +307,10 @@ impl fmt::Debug for Connection {
     }
 }
 
-impl Slot {
-    /// Hands a message to the client.
-    pub(crate) async fn send(
-        &self,
-        subject: Subject,
-        reply: Option<Subject>,
-        headers: Option<HeaderMap>,
-        payload: Bytes,
-    ) -> Result<()> {
-        use async_nats::client::PublishErrorKind as Vendor;
-        let shown = subject.clone();
-        let bytes = payload.len();
-        let message = OutboundMessage { subject, reply, payload, headers };
-        self.client.publish_message(message).await.map_err(|cause| {
-            let kind = match cause.kind() {
-                Vendor::MaxPayloadExceeded => Kind::TooLarge { bytes, limit: self.client.max_payload() },
-                Vendor::InvalidSubject => Kind::Invalid("not a subject".into()),
-                Vendor::Send => Kind::Disconnected,
-            };
-            Error::new(shown.as_str(), kind)
-        })
-    }
-}
-
 /// The answer, unless it says that nobody answers.
 pub(crate) fn answered(subject: &Subject, message: Message) -> Result<Message> {
     match message.status() {
         Some((503, _)) => Err(Error::new(subject.as_str(), Kind::NoResponders)),
         _ => Ok(message),
-    }
-}
-
-fn inbox(options: &Options) -> String {
-    let (a, b) = (options.entropy.next_u64(), options.entropy.next_u64());
-    format!("{}.{a:016x}{b:016x}", options.inbox_prefix)
-}
-
-impl Core {
-    pub(crate) fn inbox(&self) -> String {
-        inbox(&self.options)
-    }
-
-    pub(crate) fn generation(&self) -> u64 {
-        self.state.borrow().generation
-    }
-
-    fn server(&self) -> Option<String> {
-        self.state.borrow().server.clone()
-    }
-
-    /// The client in use.
-    pub(crate) fn connected(&self, op: &str) -> Result<Arc<Slot>> {
-        match self.slot.load_full() {
-            Some(slot) if !slot.lost.given() => Ok(slot),
-            _ if self.stop.given() => Err(Error::new(op, Kind::Closed)),
-            _ => Err(Error::new(op, Kind::Disconnected)),
-        }
-    }
-
-    /// Starts to serve an inbox of answers.
-    pub(crate) async fn serve_replies(self: &Arc<Self>, replies: &Arc<Replies>) {
-        let mut subscription = Subscription::new(self.clone(), replies.pattern().into(), None).await;
-        let (unused, replies) = (replies.unused(), Arc::downgrade(replies));
-        self.tasks.spawn("nats/replies", async move {
-            loop {
-                let message = tokio::select! {
-                    biased;
-                    message = subscription.next() => message,
-                    () = unused.wait() => return,
-                };
-                let (Some(message), Some(replies)) = (message, replies.upgrade()) else { return };
-                replies.deliver(message);
-            }
-        });
-    }
-
-    /// Registers an inbox of answers beside the connection's own.
-    pub(crate) async fn add_replies(self: &Arc<Self>) -> Arc<Replies> {
-        let replies = Replies::new(&self.inbox());
-        self.serve_replies(&replies).await;
-        let mut all = self.all_replies.lock();
-        all.retain(|one| one.strong_count() > 0);
-        all.push(Arc::downgrade(&replies));
-        replies
-    }
-
-    pub(crate) fn spawn<F: Future<Output = ()> + Send + 'static>(&self, name: &'static str, task: F) {
-        self.tasks.spawn(name, task);
-    }
-
-    fn each_replies(&self, act: impl Fn(&Replies)) {
-        let all: Vec<_> = self.all_replies.lock().iter().filter_map(Weak::upgrade).collect();
-        for replies in all {
-            act(&replies);
-        }
-    }
-
-    /// A client is connected: every subscription moves to it, then the world is told.
-    async fn up(&self, slot: &Arc<Slot>, server: String, version: Version) -> bool {
-        if !self.wishes.ensure(slot).await {
-            return false;
-        }
-        self.slot.store(Some(slot.clone()));
-        // those that came between
-        if !self.wishes.ensure(slot).await {
-            return false;
-        }
-        let now = self.options.clock.now();
-        self.state.send_modify(|state| state.up(now, slot.generation, server, version));
-        true
-    }
-
-    /// No client is connected.
-    fn down(&self, why: &str) {
-        self.slot.store(None);
-        let now = self.options.clock.now();
-        self.state.send_modify(|state| state.down(now, why.to_owned()));
-        self.each_replies(|replies| replies.interrupt(&Kind::Interrupted));
-    }
-
-    /// A better connection could not be made.
-    fn failed(&self, why: String) {
-        self.state.send_modify(|state| state.last_error = Some(why));
-    }
-
-    /// Changed files of credentials or certificates were taken, or cannot be.
-    pub(crate) fn files(&self, taken: Result<(), String>) {
-        self.state.send_modify(|state| match taken {
-            Ok(()) => (state.files_taken, state.files_error) = (state.files_taken + 1, None),
-            Err(error) => state.files_error = Some(error),
-        });
-    }
-
-    fn closed(&self) {
-        self.state.send_modify(|state| state.closed = true);
-        self.each_replies(|replies| replies.interrupt(&Kind::Closed));
-        self.wishes.clear();
-    }
-
-    /// The server said something that belongs to no message.
-    fn said(&self, text: &str) {
-        let text = text.strip_prefix("nats: ").unwrap_or(text);
-        match refusals::read(text) {
-            Some((subscription, subject)) => {
-                self.refusals.note(subscription, subject);
-                if !subscription {
-                    self.each_replies(|replies| replies.refuse(subject));
-                }
-            }
-            None => tracing::warn!(text, "the NATS server reports an error"),
-        }
-    }
-
-    /// The server of this generation will leave soon.
-    fn leave(&self, generation: u64) {
-        self.leave.send_replace((generation, true));
-    }
-
-    /// The client of this generation is to be replaced.
-    pub(crate) fn replace(&self, generation: u64) {
-        self.leave.send_replace((generation, false));
-    }
-
-    /// Waits until the client of this generation is to be replaced; says whether its server leaves.
-    async fn wait_leave(&self, generation: u64) -> bool {
-        let mut leave = self.leave.subscribe();
-        let found = leave.wait_for(|(which, _)| *which >= generation).await.map(|found| found.1);
-        match found {
-            Ok(leaving) => leaving,
-            Err(_) => std::future::pending().await,
-        }
     }
 }

@@ -5,7 +5,10 @@
 
 use super::Core;
 use crate::{Error, Kind, Result, Version, identity::Identity, options::Options};
-use async_nats::{ConnectOptions, Event, ServerAddr};
+use async_nats::{
+    ConnectOptions, Event, HeaderMap, ServerAddr, Subject, client::traits::Publisher as _, message::OutboundMessage,
+};
+use bytes::Bytes;
 use std::sync::{
     Arc, Weak,
     atomic::{AtomicBool, Ordering},
@@ -31,6 +34,30 @@ pub(super) struct Dialled {
     pub(super) version: Version,
     /// Servers that this one knows of.
     pub(super) others: Vec<ServerAddr>,
+}
+
+impl Slot {
+    /// Hands a message to the client.
+    pub(crate) async fn send(
+        &self,
+        subject: Subject,
+        reply: Option<Subject>,
+        headers: Option<HeaderMap>,
+        payload: Bytes,
+    ) -> Result<()> {
+        use async_nats::client::PublishErrorKind as Vendor;
+        let shown = subject.clone();
+        let bytes = payload.len();
+        let message = OutboundMessage { subject, reply, payload, headers };
+        self.client.publish_message(message).await.map_err(|cause| {
+            let kind = match cause.kind() {
+                Vendor::MaxPayloadExceeded => Kind::TooLarge { bytes, limit: self.client.max_payload() },
+                Vendor::InvalidSubject => Kind::Invalid("not a subject".into()),
+                Vendor::Send => Kind::Disconnected,
+            };
+            Error::new(shown.as_str(), kind)
+        })
+    }
 }
 
 /// Where nothing listens, on any machine.
