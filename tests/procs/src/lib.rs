@@ -5,8 +5,10 @@ mod fleet;
 mod load;
 mod member;
 mod system;
+mod traffic;
 
 pub use fleet::{Fleet, Setup};
 pub use load::{Sent, Writers};
 pub use member::Member;
 pub use system::{System, TABLE, config};
+pub use traffic::{Accepted, Found, Traffic, create_tables, table};
