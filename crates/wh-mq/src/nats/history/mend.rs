@@ -24,10 +24,21 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// How often in a row the history may have nothing of what it says to have.
 const EMPTY: u32 = 10;
 
+/// Where a partition's stream ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct End {
+    /// When it was made.
+    pub(super) created: Timestamp,
+    /// Its last sequence.
+    pub(super) last: u64,
+    /// When that was stored.
+    pub(super) stored: Option<Timestamp>,
+}
+
 /// The partitions' streams.
 pub(super) trait Partitions: Send + Sync + 'static {
-    /// When a partition's stream was made, and its last sequence.
-    fn end(&self, index: usize) -> impl Future<Output = Result<(Timestamp, u64)>> + Send;
+    /// Where one ends, as its leader says.
+    fn end(&self, index: usize) -> impl Future<Output = Result<End>> + Send;
 }
 
 /// A hole that is being looked into.
@@ -108,7 +119,7 @@ impl<A: Archive, P: Partitions> Mender<A, P> {
         let (now, mut outcome) = (self.core.now(), Ok(()));
         for (index, (position, end)) in ends.into_iter().enumerate() {
             match end {
-                Ok((created, last)) => {
+                Ok(End { created, last, .. }) => {
                     let mut ring = self.core.ring.lock();
                     if ring.saw(index, Seen { created, last, position }, now) {
                         self.anchors[index].anew();

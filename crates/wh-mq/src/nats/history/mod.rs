@@ -25,13 +25,13 @@ mod tracker;
 use self::core::Core;
 use super::{error, shared::Shared};
 use crate::{Error, From, History, Kind, Result};
-use mend::{Mender, Partitions};
+use mend::{End, Mender, Partitions};
 use reader::Reader;
 use ring::{Found, Ring, Seen};
 use std::{sync::Arc, time::Duration};
 use stored::StoredHistory;
 use wh_nats::Subscription;
-use wh_types::{BlockId, Cursor, Table, Tenant, Timestamp};
+use wh_types::{BlockId, Cursor, Table, Tenant};
 
 /// How long an answer of the history is waited for by a reader: longer than an election.
 const READER_PATIENCE: Duration = Duration::from_secs(15);
@@ -61,13 +61,13 @@ pub(crate) struct Looked {
 struct Streams(Arc<Shared>);
 
 impl Partitions for Streams {
-    async fn end(&self, index: usize) -> Result<(Timestamp, u64)> {
+    async fn end(&self, index: usize) -> Result<End> {
         let partition = &self.0.partitions[index];
         let answer = self.0.connection.api().stream_state(&partition.stream).await;
         let state = answer.map_err(|error| error::request("history", error))?;
         let created = stored::created(&state)?;
         partition.seen(created);
-        Ok((created, state.last_seq))
+        Ok(End { created, last: state.last_seq, stored: state.last_ts })
     }
 }
 
@@ -104,7 +104,8 @@ impl Hub {
         let index = self.shared.partition_of(tenant, table).index as usize;
         let position = self.core.ring.lock().partition(index).position();
         // what is stored by now is in front of the seam
-        let (created, last) = self.end(index).await?;
+        let end = self.end(index).await?;
+        let End { created, last, .. } = end;
         let missing = {
             let mut ring = self.core.ring.lock();
             ring.saw(index, Seen { created, last, position }, self.core.now());
@@ -114,11 +115,11 @@ impl Hub {
             self.core.poke.notify_one();
         }
         let key = Shared::key(tenant, table);
-        Ok(Box::new(Reader::new(&self.core, &key, index, last, from)))
+        Ok(Box::new(Reader::new(&self.core, &key, index, end, from)))
     }
 
     /// A partition's end, which its leader must say.
-    async fn end(&self, index: usize) -> Result<(Timestamp, u64)> {
+    async fn end(&self, index: usize) -> Result<End> {
         let streams = Streams(Arc::clone(&self.shared));
         self.core.archive.persist(|| streams.end(index)).await
     }

@@ -6,6 +6,7 @@ use super::{
     chains::Chains,
     core::Core,
     eras::Eras,
+    mend::End,
     meters,
     replay::{Origin, Replay, Step},
     ring::{Bells, Floor, Look, Place},
@@ -50,8 +51,9 @@ pub(super) struct Reader<A: Archive> {
 }
 
 impl<A: Archive> Reader<A> {
-    /// A reader of a table of a partition, whose stream ended with `seam` when the reader came.
-    pub(super) fn new(core: &Arc<Core<A>>, key: &TopicKey, index: usize, seam: u64, from: From) -> Self {
+    /// A reader of a table of a partition, whose stream ended so when the reader came.
+    pub(super) fn new(core: &Arc<Core<A>>, key: &TopicKey, index: usize, end: End, from: From) -> Self {
+        let seam = end.last;
         let mut ring = core.ring.lock();
         let (mut place, bells) = ring.enter(key, index);
         let epoch = ring.partition(index).epoch();
@@ -59,7 +61,7 @@ impl<A: Archive> Reader<A> {
         drop(ring);
         let (mut since, mut came, mut gap, mut origin) = (None, None, None, None);
         match from {
-            From::Now => place.after = seam,
+            From::Now => (place.after, place.stored) = (seam, end.stored),
             From::After(cursor) if cursor.epoch == epoch && cursor.sequence <= seam => {
                 place.after = cursor.sequence;
                 origin = (floor.lost_through > cursor.sequence).then_some(Origin::After(cursor, None));

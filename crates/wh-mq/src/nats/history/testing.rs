@@ -3,7 +3,7 @@
 use super::{
     archive::{Archive, Begin, Ends, Stored},
     core::Core,
-    mend::Partitions,
+    mend::{End, Partitions},
     message::Message,
     ring::{Ring, Seen},
 };
@@ -15,12 +15,18 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 use wh_topology::{Choices, Spec};
-use wh_types::{Block, BlockId, Chain, Encoding, Mono, Stop, SystemClock, Table, Tenant, Timestamp, TopicKey};
+use wh_types::{
+    Block, BlockId, Chain, Clock as _, Encoding, Mono, Stop, SystemClock, Table, Tenant, Timestamp, TopicKey,
+};
 
 /// The one partition's stream.
 pub(super) const STREAM: &str = "P0";
 /// When it was made.
 pub(super) const MADE: Timestamp = Timestamp::from_millis(1_000);
+
+pub(super) fn now() -> Mono {
+    SystemClock.now()
+}
 
 pub(super) fn key(table: &str) -> TopicKey {
     TopicKey::new(Tenant::default(), Table::new(table).unwrap())
@@ -187,8 +193,8 @@ impl World {
     pub(super) fn new(bytes: usize, last: u64) -> Self {
         let spec = Spec::new(Choices { partitions: 1, ..Choices::default() }).unwrap();
         let (memory, stop) = (Arc::new(Memory::new()), Stop::new());
-        let mut ring = Ring::new([STREAM.to_owned()], bytes, Mono::now());
-        ring.saw(0, Seen { created: MADE, last, position: 0 }, Mono::now());
+        let mut ring = Ring::new([STREAM.to_owned()], bytes, now());
+        ring.saw(0, Seen { created: MADE, last, position: 0 }, now());
         let core = Core::new(ring, Arc::clone(&memory), stop, Arc::new(SystemClock), spec);
         Self { core: Arc::new(core), memory, partition: Arc::new(Mutex::new((MADE, last))) }
     }
@@ -204,9 +210,10 @@ impl World {
         }
     }
 
-    /// The partition's last sequence.
-    pub(super) fn last(&self) -> u64 {
-        self.partition.lock().1
+    /// Where the partition ends.
+    pub(super) fn seam(&self) -> End {
+        let (created, last) = *self.partition.lock();
+        End { created, last, stored: (last > 0).then(|| at(last)) }
     }
 
     /// The partition's stream is made anew, and empty.
@@ -219,13 +226,13 @@ impl World {
         let (created, last) = *self.partition.lock();
         let mut ring = self.core.ring.lock();
         let position = ring.partition(0).position();
-        ring.saw(0, Seen { created, last, position }, Mono::now());
+        ring.saw(0, Seen { created, last, position }, now());
     }
 }
 
 impl Partitions for World {
-    async fn end(&self, _: usize) -> Result<(Timestamp, u64)> {
-        Ok(*self.partition.lock())
+    async fn end(&self, _: usize) -> Result<End> {
+        Ok(self.seam())
     }
 }
 

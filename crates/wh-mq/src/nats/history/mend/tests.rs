@@ -1,5 +1,7 @@
+//! What is missed is found, waited for, given up or left to the readers.
+
 use super::*;
-use crate::nats::history::testing::{Memory, World, key, message};
+use crate::nats::history::testing::{Memory, World, key, message, now};
 use crate::nats::history::{message::Message, ring::Look};
 
 const ROOM: usize = 1 << 20;
@@ -13,12 +15,12 @@ async fn running(world: &World) {
 }
 
 async fn position(world: &World, wanted: u64) -> Duration {
-    let begun = Mono::now();
+    let begun = now();
     while world.core.ring.lock().partition(0).position() != wanted {
-        assert!(begun.elapsed() < Duration::from_secs(60), "it stands at {}", position_now(world));
+        assert!(now() - begun < Duration::from_secs(60), "it stands at {}", position_now(world));
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    begun.elapsed()
+    now() - begun
 }
 
 fn position_now(world: &World) -> u64 {

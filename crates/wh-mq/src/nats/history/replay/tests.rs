@@ -1,5 +1,7 @@
+//! A history whose copies lag, and that is purged or made anew under its reader.
+
 use super::*;
-use crate::nats::history::testing::{MADE, Memory, STREAM, at, chained, key, message};
+use crate::nats::history::testing::{MADE, Memory, STREAM, at, chained, key, message, now};
 use wh_types::Class;
 
 fn eras() -> Eras {
@@ -23,7 +25,7 @@ fn forty() -> Arc<Memory> {
 
 fn replay(memory: &Arc<Memory>, origin: Origin) -> Replay<Memory> {
     let subject = Arc::from(format!("wh.hist.{}", key("a")));
-    Replay::new(Arc::clone(memory), subject, eras(), origin, Mono::now())
+    Replay::new(Arc::clone(memory), subject, eras(), origin, now())
 }
 
 /// The sequences that a replay reads, and whether something was lost at first and later.
@@ -107,7 +109,7 @@ async fn what_comes_meanwhile_is_for_the_next_round() {
     memory.store(message("b", 42));
     let again = replay.step().await.unwrap();
     assert!(again.done && again.entries.is_empty());
-    replay.again(Mono::now());
+    replay.again(now());
     let more = replay.step().await.unwrap();
     assert_eq!(more.entries.len(), 1);
     assert!(more.done && !more.gap);
@@ -157,7 +159,7 @@ async fn a_block_is_looked_up_by_its_place() {
     let memory = forty();
     let subject = Arc::from(format!("wh.hist.{}", key("a")));
     let find = async |at: Cursor| {
-        let found = look_up(&memory, &subject, &eras(), at, Mono::now()).await.unwrap();
+        let found = look_up(&memory, &subject, &eras(), at, now()).await.unwrap();
         found.map(|stored| stored.message.unwrap().sequence)
     };
     for sequence in [2, 20, 40] {

@@ -1,21 +1,23 @@
+//! Order, holes, room, and partitions that count anew.
+
 use super::*;
-use crate::nats::history::testing::{MADE, STREAM, block, key, message, with};
+use crate::nats::history::testing::{MADE, STREAM, block, key, message, now, with};
 use proptest::prelude::*;
 use wh_types::Epoch;
 
 fn ring(most: usize) -> Ring {
-    let mut ring = Ring::new([STREAM.to_owned()], most, Mono::now());
+    let mut ring = Ring::new([STREAM.to_owned()], most, now());
     assert!(!saw(&mut ring, MADE, 0));
     ring
 }
 
 fn saw(ring: &mut Ring, created: Timestamp, last: u64) -> bool {
     let position = ring.partition(0).position();
-    ring.saw(0, Seen { created, last, position }, Mono::now())
+    ring.saw(0, Seen { created, last, position }, now())
 }
 
 fn hear(ring: &mut Ring, table: &str, sequence: u64) {
-    ring.hear(0, message(table, sequence), true, Mono::now());
+    ring.hear(0, message(table, sequence), true, now());
 }
 
 /// What a place sees until it must wait or ask elsewhere.
@@ -57,7 +59,7 @@ async fn each_reader_sees_its_table_in_order() {
 async fn a_probe_is_looked_up_and_never_seen() {
     let mut ring = ring(1 << 20);
     let (mut place, _) = ring.enter(&key("a"), 0);
-    ring.hear(0, with(block("a", 1, 0), 1), true, Mono::now());
+    ring.hear(0, with(block("a", 1, 0), 1), true, now());
     hear(&mut ring, "a", 2);
     assert_eq!(sees(&ring, &mut place), ["2"]);
     let epoch = ring.partition(0).epoch();
@@ -112,13 +114,13 @@ async fn nobody_passes_a_hole_until_it_is_filled_or_given_up() {
     assert_eq!(sees(&ring, &mut a), ["1"]);
     hear(&mut ring, "b", 2);
     assert_eq!((sees(&ring, &mut a), sees(&ring, &mut b)), (vec!["3".to_owned()], vec!["2".to_owned()]));
-    assert_eq!(ring.lose(0, 5, Mono::now()).map(|hole| (hole.first, hole.last)), Some((4, 5)));
+    assert_eq!(ring.lose(0, 5, now()).map(|hole| (hole.first, hole.last)), Some((4, 5)));
     assert_eq!(sees(&ring, &mut a), ["gap", "6"]);
     assert_eq!(sees(&ring, &mut b), ["gap"], "it may have been of any table");
     let (new, _) = ring.enter(&key("c"), 0);
     assert_eq!(ring.floor(&new.key).unwrap().lost_through, 5);
     hear(&mut ring, "b", 9);
-    ring.leave_to_history(0, 100, Mono::now());
+    ring.leave_to_history(0, 100, now());
     assert_eq!((sees(&ring, &mut a), sees(&ring, &mut b)), (vec!["behind".to_owned()], vec!["behind".to_owned()]));
     b.after = 8;
     assert_eq!(sees(&ring, &mut b), ["9"]);
@@ -149,14 +151,14 @@ async fn a_stream_made_anew_begins_anew() {
     // heard before it is known
     let later = Timestamp::from_millis(5_000);
     let anew = |sequence| Message { stored: later, ..message("a", sequence) };
-    ring.hear(0, anew(1), true, Mono::now());
+    ring.hear(0, anew(1), true, now());
     assert!(ring.take_odd() && !ring.take_odd());
     assert!(saw(&mut ring, Timestamp::from_millis(4_000), 2));
     assert_ne!(ring.partition(0).epoch(), before);
     assert_eq!(ring.bytes(), 0);
-    ring.hear(0, anew(2), true, Mono::now());
+    ring.hear(0, anew(2), true, now());
     assert_eq!(sees(&ring, &mut place), ["renewed"], "1 is missing");
-    ring.hear(0, anew(1), true, Mono::now());
+    ring.hear(0, anew(1), true, now());
     assert_eq!(sees(&ring, &mut place), ["1", "2"]);
     assert!(!saw(&mut ring, MADE, 4), "an answer that was long on its way");
 }
@@ -264,8 +266,8 @@ proptest! {
                 }
                 Event::Late(_) => {}
                 Event::SawEnd => prop_assert!(!saw(&mut ring, MADE, last)),
-                Event::Lose => _ = ring.lose(0, last, Mono::now()),
-                Event::Leave => _ = ring.leave_to_history(0, last, Mono::now()),
+                Event::Lose => _ = ring.lose(0, last, now()),
+                Event::Leave => _ = ring.leave_to_history(0, last, now()),
                 Event::Read => read(&ring, &stored, &unheard)?,
             }
             prop_assert!(ring.bytes() <= blocks * 2 * 612);
