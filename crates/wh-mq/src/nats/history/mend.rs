@@ -6,7 +6,8 @@ use super::{
     archive::{Archive, Begin, Ends},
     core::Core,
     meters,
-    ring::Seen,
+    ring::{Ring, Seen},
+    tracker::Hole,
 };
 use crate::Result;
 use std::{collections::BTreeMap, future::Future, sync::Arc, time::Duration};
@@ -14,13 +15,17 @@ use wh_types::{Mono, Timestamp};
 
 /// How often partitions are asked for their ends.
 const EVERY: Duration = Duration::from_secs(2);
-/// How soon what failed, or was not found, is tried again.
+/// How soon partitions are asked again where one did not answer.
+const ASK_AGAIN: Duration = Duration::from_millis(500);
+/// How soon what was not found is looked for again.
 const AGAIN: Duration = Duration::from_millis(100);
 /// What was not heard may still be on its way for this long.
 const ON_ITS_WAY: Duration = Duration::from_millis(250);
 /// What is in the history by then, or never will be.
 const PATIENCE: Duration = Duration::from_secs(3);
 
+/// For how long readers wait for a history that does not answer.
+const SILENCE: Duration = Duration::from_secs(30);
 /// How often in a row the history may have nothing of what it says to have.
 const EMPTY: u32 = 10;
 
@@ -45,6 +50,8 @@ pub(super) trait Partitions: Send + Sync + 'static {
 #[derive(Clone, Copy, Debug)]
 struct Search {
     first: u64,
+    /// What the partition had stored when the search began: it had its time, too.
+    stored: u64,
     since: Mono,
     /// The history was looked through up to here.
     through: u64,
@@ -90,7 +97,7 @@ impl<A: Archive, P: Partitions> Mender<A, P> {
                 if let Err(error) = &asked {
                     tracing::debug!(%error, "not every partition says where it ends, asking again");
                 }
-                next = core.now() + if asked.is_ok() { EVERY } else { AGAIN };
+                next = core.now() + if asked.is_ok() { EVERY } else { ASK_AGAIN };
             }
             let filled = tokio::select! {
                 () = core.stop.wait() => return,
@@ -98,6 +105,7 @@ impl<A: Archive, P: Partitions> Mender<A, P> {
             };
             if let Err(error) = filled {
                 tracing::debug!(%error, "what was missed cannot be read from the history now, trying again");
+                self.despair();
             }
             self.measure();
         }
@@ -144,7 +152,7 @@ impl<A: Archive, P: Partitions> Mender<A, P> {
                 self.searches.remove(&index);
                 continue;
             };
-            let new = Search { first: hole.first, since: now, through: 0 };
+            let new = Search { first: hole.first, stored: partition.stored(), since: now, through: 0 };
             let search = self.searches.entry(index).or_insert(new);
             if search.first != hole.first {
                 *search = new;
@@ -178,16 +186,18 @@ impl<A: Archive, P: Partitions> Mender<A, P> {
             // the history has something after it, or had all the time it needs
             let late = asked >= search.since + PATIENCE;
             let before = passed.get(&index).map_or(0, |passed| passed - 1_u64);
-            while let Some(hole) = ring.partition(index).hole() {
-                let known_then = hole.first == search.first;
-                let through = if late && known_then { hole.last } else { hole.last.min(before) };
-                let Some(lost) = ring.lose(index, through, now) else { break };
-                meters::lost(lost.last - lost.first + 1);
-                let (stream, first, last) = (Arc::clone(ring.partition(index).stream()), lost.first, lost.last);
-                tracing::warn!(%stream, first, last, "blocks {first} to {last} of {stream} were not heard and are not in the history");
-            }
+            let through = if late { before.max(search.stored) } else { before };
+            while lose(&mut ring, index, through, now) {}
         }
         Ok(())
+    }
+
+    /// The history does not answer: readers must not wait for ever.
+    fn despair(&self) {
+        let (mut ring, now) = (self.core.ring.lock(), self.core.now());
+        for (index, _) in self.searches.iter().filter(|(_, search)| now >= search.since + SILENCE) {
+            lose(&mut ring, *index, u64::MAX, now);
+        }
     }
 
     /// Looks through the history. Gives the highest sequence seen of each partition; `None` when there was too much.
@@ -255,6 +265,15 @@ impl<A: Archive, P: Partitions> Mender<A, P> {
             meters::lag(index, partition.lag());
         }
     }
+}
+
+/// Gives up the first hole of a partition, up to a sequence. False where it begins after that.
+fn lose(ring: &mut Ring, index: usize, through: u64, now: Mono) -> bool {
+    let Some(Hole { first, last, .. }) = ring.lose(index, through, now) else { return false };
+    meters::lost(last - first + 1);
+    let stream = Arc::clone(ring.partition(index).stream());
+    tracing::warn!(%stream, first, last, "blocks {first} to {last} of {stream} were not heard and are not in the history");
+    true
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use super::{
     replay::{Origin, Replay, Step},
     ring::{Bells, Floor, Look, Place},
 };
-use crate::{From, Gap, Happening, History, Result};
+use crate::{From, Gap, Happening, History, Result, nats::cursor};
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 use std::{collections::VecDeque, fmt, sync::Arc, time::Duration};
@@ -53,10 +53,11 @@ pub(super) struct Reader<A: Archive> {
 impl<A: Archive> Reader<A> {
     /// A reader of a table of a partition, whose stream ended so when the reader came.
     pub(super) fn new(core: &Arc<Core<A>>, key: &TopicKey, index: usize, end: End, from: From) -> Self {
-        let seam = end.last;
         let mut ring = core.ring.lock();
         let (mut place, bells) = ring.enter(key, index);
         let epoch = ring.partition(index).epoch();
+        // made anew since it was asked: all of it is live
+        let seam = if epoch == cursor::epoch(ring.partition(index).stream(), end.created) { end.last } else { 0 };
         let floor = ring.floor(&place.key).unwrap_or(Floor { turn: place.turn, lost_through: 0, since: core.now() });
         drop(ring);
         let (mut since, mut came, mut gap, mut origin) = (None, None, None, None);

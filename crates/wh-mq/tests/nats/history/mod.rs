@@ -93,7 +93,6 @@ async fn seams_under_load(ring_bytes: usize) -> Result<()> {
         anyhow::Ok(watches)
     };
     let (written, watches) = tokio::try_join!(load(&stand, 3, &stop), read)?;
-    // one more, that every reader must end with
     for (at, from, mut watch) in watches {
         let mut all: Vec<Cursor> = written[at].clone();
         all.insert(0, began[at]);

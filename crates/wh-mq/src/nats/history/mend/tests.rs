@@ -144,6 +144,32 @@ async fn while_the_history_is_down_what_was_missed_is_waited_for() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_history_that_stays_silent_ends_in_a_gap() {
+    let world = World::new(ROOM, 0);
+    running(&world).await;
+    sees(&world);
+    world.memory.down(true);
+    world.publish(message("a", 1), true, false);
+    world.publish(message("a", 2), true, true);
+    let took = position(&world, 2).await;
+    assert!(took >= SILENCE && took < SILENCE + PATIENCE, "{took:?}");
+    assert_eq!(sees(&world), ["gap", "2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn several_holes_are_waited_for_together() {
+    let world = World::new(ROOM, 0);
+    running(&world).await;
+    sees(&world);
+    for sequence in 1..=20 {
+        world.publish(message("a", sequence), false, sequence % 2 == 0);
+    }
+    let took = position(&world, 20).await;
+    assert!(took < 2 * PATIENCE, "{took:?}");
+    assert_eq!(sees(&world).len(), 20);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_stream_made_anew_is_followed_from_its_first_block() {
     let world = World::new(ROOM, 0);
     running(&world).await;

@@ -86,6 +86,11 @@ impl Partition {
         self.tracker.position()
     }
 
+    /// The highest sequence that is known to be stored.
+    pub(in crate::nats::history) fn stored(&self) -> u64 {
+        self.tracker.stored()
+    }
+
     /// How many sequences are known to be stored and are not handed out.
     pub(in crate::nats::history) fn lag(&self) -> u64 {
         self.tracker.stored() - self.tracker.position()
