@@ -347,3 +347,133 @@ async fn what_all_units_hold_stays_within_the_processs_bytes() -> Result<()> {
     }
     Ok(())
 }
+
+/// What somebody takes under the owner's pin is what a leader swallows that dies: delivered, and not to us.
+async fn steal(stand: &Stand, pin: &str, count: u64) -> Result<()> {
+    let names = stand.spec.names();
+    let subject = format!("$JS.API.CONSUMER.MSG.NEXT.{}.{}", names.partition_stream(0), names.durable(0));
+    let group = wh_topology::defaults::PRIORITY_GROUP;
+    let body = serde_json::json!({"batch": count, "expires": 1_000_000_000, "group": group, "id": pin});
+    let before = info(&mut stand.operator(), stand).await?["delivered"]["consumer_seq"].as_u64();
+    // the message is none of the API, so its reading fails once it has come
+    stand.operator().request(&subject, &body.to_string()).await.ok();
+    let after = info(&mut stand.operator(), stand).await?["delivered"]["consumer_seq"].as_u64();
+    ensure!(after == before.map(|before| before + count), "{before:?} became {after:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn blocks_that_were_swallowed_come_by_a_reset_in_order_and_nothing_comes_twice() -> Result<()> {
+    let stand = one_unit().await?;
+    let broker = stand.broker().await?;
+    let blocks = store(&broker, 12).await?;
+    let mut feed = broker.feed(UNIT, Budget { rows: 3, bytes: 1 << 20 }).await?;
+    let mut came = take(&mut *feed, 3).await?;
+    let pin = pinned(&info(&mut stand.operator(), &stand).await?).context("it is pinned")?;
+    steal(&stand, &pin, 4).await?;
+    // one of the first three stays with the handler over the reset
+    settle(&*feed.settle(), &came[1..], Verdict::Ack).await?;
+    feed.set_budget(WIDE);
+    let began = now();
+    came.extend(take(&mut *feed, 9).await?);
+    ensure!(began.elapsed() < 3 * SECOND, "it took {:?}", began.elapsed());
+    ensure!(came.iter().map(|delivery| &delivery.block).eq(&blocks), "in order");
+    ensure!(came.iter().all(|delivery| delivery.attempt == 1));
+    // the one that was held is settled by the reply of its copy
+    settle(&*feed.settle(), &came[..1], Verdict::Ack).await?;
+    settle(&*feed.settle(), &came[3..], Verdict::Ack).await?;
+    wait(&stand, "all is settled", |info| info["num_ack_pending"] == 0 && info["num_pending"] == 0).await?;
+    assert_eq!(stand.messages().await?, 0);
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_last_blocks_that_were_swallowed_are_missed_without_another_one() -> Result<()> {
+    let stand = one_unit().await?;
+    let broker = stand.broker().await?;
+    let blocks = store(&broker, 5).await?;
+    let mut feed = broker.feed(UNIT, Budget { rows: 2, bytes: 1 << 20 }).await?;
+    let mut came = take(&mut *feed, 2).await?;
+    let pin = pinned(&info(&mut stand.operator(), &stand).await?).context("it is pinned")?;
+    steal(&stand, &pin, 3).await?;
+    settle(&*feed.settle(), &came, Verdict::Ack).await?;
+    feed.set_budget(WIDE);
+    let began = now();
+    came.extend(take(&mut *feed, 3).await?);
+    ensure!(began.elapsed() < 10 * SECOND, "it took {:?}", began.elapsed());
+    ensure!(came.iter().map(|delivery| &delivery.block).eq(&blocks), "in order");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_reset_by_somebody_else_brings_nothing_twice() -> Result<()> {
+    let stand = one_unit().await?;
+    let broker = stand.broker().await?;
+    let blocks = store(&broker, 30).await?;
+    let mut feed = broker.feed(UNIT, WIDE).await?;
+    let mut came = take(&mut *feed, 20).await?;
+    settle(&*feed.settle(), &came[..5], Verdict::Ack).await?;
+    let later = Verdict::Nak { delay: SECOND };
+    settle(&*feed.settle(), &came[5..6], later).await?;
+    let names = stand.spec.names();
+    let reset = format!("CONSUMER.RESET.{}.{}", names.partition_stream(0), names.durable(0));
+    stand.operator().ask(&reset, "").await?;
+    let began = now();
+    came.extend(take(&mut *feed, 11).await?);
+    let delayed = came.iter().rposition(|delivery| delivery.block == blocks[5]).context("the delayed one")?;
+    ensure!(began.elapsed() >= SECOND / 2 && delayed >= 20, "the delay outlives the reset");
+    came.remove(delayed);
+    ensure!(came.iter().map(|delivery| &delivery.block).eq(&blocks), "the rest once and in order");
+    settle(&*feed.settle(), &came, Verdict::Ack).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_operator_who_unpins_a_busy_unit_changes_nothing_for_its_blocks() -> Result<()> {
+    let stand = one_unit().await?;
+    let broker = stand.broker().await?;
+    let blocks: Vec<Block> = (0..1_000).map(|_| block("t", 1)).collect();
+    let mut feed = broker.feed(UNIT, WIDE).await?;
+    let publishing = async {
+        for piece in blocks.chunks(20) {
+            for outcome in broker.publish(piece).await {
+                outcome?;
+            }
+        }
+        anyhow::Ok(())
+    };
+    let unpinning = async {
+        let (mut operator, names) = (stand.operator(), stand.spec.names());
+        let unpin = format!("CONSUMER.UNPIN.{}.{}", names.partition_stream(0), names.durable(0));
+        let body = serde_json::json!({"group": wh_topology::defaults::PRIORITY_GROUP}).to_string();
+        for _ in 0..20 {
+            tokio::time::sleep(Duration::from_millis(30)).await;
+            operator.ask(&unpin, &body).await?;
+        }
+        anyhow::Ok(())
+    };
+    let mut seen = Seen::default();
+    let (published, unpinned, taken) = tokio::join!(publishing, unpinning, seen.take(&mut *feed, 1_000, 16));
+    published.and(unpinned).and(taken)?;
+    assert_eq!(seen.twice(), 0);
+    seen.in_order(&blocks)
+}
+
+#[tokio::test]
+async fn a_durable_that_is_no_longer_pinned_ends_delivery_with_one_error() -> Result<()> {
+    let stand = one_unit().await?;
+    let broker = stand.broker().await?;
+    let mut feed = broker.feed(UNIT, WIDE).await?;
+    store(&broker, 1).await?;
+    let taken = take(&mut *feed, 1).await?;
+    let (stream, durable) = (stand.spec.names().partition_stream(0), stand.spec.names().durable(0));
+    let plain = serde_json::json!({"priority_policy": "none", "priority_groups": null, "priority_timeout": null});
+    stand.operator().change_durable(&stream, &durable, &plain).await?;
+    let error = tokio::time::timeout(20 * SECOND, feed.next()).await?.unwrap_err();
+    assert_eq!(error.class(), Class::Denied, "{error}");
+    assert!(feed.next().await?.is_none());
+    assert!(broker.faults().last().is_some());
+    settle(&*feed.settle(), &taken, Verdict::Ack).await?;
+    feed.release().await?;
+    Ok(())
+}

@@ -317,7 +317,7 @@ impl Pull {
                 self.waiting = None;
                 self.progress(true, commands);
             }
-            _ => {}
+            Phase::Flowing | Phase::Resetting { .. } | Phase::Halted | Phase::Ended => {}
         }
     }
 

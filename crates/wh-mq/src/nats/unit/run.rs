@@ -80,6 +80,8 @@ impl Drop for Ending {
         term.deliver.notify_one();
         term.ended.give();
         shared.units.set_stalled(term.unit, false);
+        metrics::held(term.unit, 0, 0, 0.0);
+        metrics::progress(term.unit, true);
     }
 }
 

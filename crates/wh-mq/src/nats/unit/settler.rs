@@ -8,11 +8,14 @@ use std::{sync::Arc, time::Duration};
 use tokio::sync::{mpsc, oneshot};
 use wh_nats::{Ack, AckSubject, Connection, Kind as Nats};
 
+/// Blocks by their sequence, and where each is settled.
+pub(super) type Acks = Vec<(u64, AckSubject)>;
+
 /// Acks to send.
 #[derive(Debug)]
 pub(super) struct Order {
     verdict: Verdict,
-    acks: Vec<(u64, AckSubject)>,
+    acks: Acks,
     /// They were sent before.
     again: bool,
     done: Option<oneshot::Sender<Result<(), Kind>>>,
@@ -20,18 +23,18 @@ pub(super) struct Order {
 
 impl Order {
     /// Nobody waits for it.
-    pub(super) fn quiet(verdict: Verdict, acks: Vec<(u64, AckSubject)>) -> Self {
+    pub(super) fn quiet(verdict: Verdict, acks: Acks) -> Self {
         Self { verdict, acks, again: false, done: None }
     }
 
     /// Acks whose fate is not known. Whether the server takes them again is not said: who was settled already, or was
     /// reset and not delivered since, gets no answer.
-    pub(super) fn again(acks: Vec<(u64, AckSubject)>) -> Self {
+    pub(super) fn again(acks: Acks) -> Self {
         Self { verdict: Verdict::Ack, acks, again: true, done: None }
     }
 
     /// Its outcome is waited for.
-    pub(super) fn new(verdict: Verdict, acks: Vec<(u64, AckSubject)>) -> (Self, oneshot::Receiver<Result<(), Kind>>) {
+    pub(super) fn new(verdict: Verdict, acks: Acks) -> (Self, oneshot::Receiver<Result<(), Kind>>) {
         let (done, outcome) = oneshot::channel();
         (Self { verdict, acks, again: false, done: Some(done) }, outcome)
     }
@@ -168,6 +171,14 @@ fn kind(error: &wh_nats::Error) -> Kind {
         Nats::Disconnected | Nats::Unsent => Kind::Unavailable,
         Nats::Closed => Kind::Stopping,
         Nats::Refused { subject } => Kind::Denied(format!("it refuses {subject}").into()),
-        _ => Kind::Unknown,
+        Nats::Interrupted
+        | Nats::Timeout
+        | Nats::NoResponders
+        | Nats::Api(_)
+        | Nats::TooLarge { .. }
+        | Nats::BadAnswer(_)
+        | Nats::Invalid(_)
+        | Nats::Config(_)
+        | _ => Kind::Unknown,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{
     desk::{Desk, Handed, Outcome},
-    settler::Order,
+    settler::{Acks, Order},
     units::Units,
 };
 use crate::{AckToken, Budget, Error, Kind, Unit, Verdict};
@@ -93,7 +93,7 @@ impl Term {
         now: Mono,
         tokens: &[AckToken],
         verdict: Verdict,
-    ) -> Result<(Vec<(u64, AckSubject)>, Vec<bool>), Kind> {
+    ) -> Result<(Acks, Vec<bool>), Kind> {
         let mut inner = self.lock();
         match inner.life {
             Life::Open => {}

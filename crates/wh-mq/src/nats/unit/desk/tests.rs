@@ -1,7 +1,7 @@
 use super::{settle::Outcome, *};
 use crate::{AckToken, Verdict};
 use bytes::Bytes;
-use wh_types::{BlockId, Encoding, Table, Tenant, Timestamp};
+use wh_types::{BlockId, Clock as _, Encoding, SystemClock, Table, Tenant, Timestamp};
 
 const ACK_WAIT: Duration = Duration::from_secs(60);
 const SECOND: Duration = Duration::from_secs(1);
@@ -24,7 +24,7 @@ fn block(rows: u32, bytes: usize) -> Block {
 
 /// Replies are texts here: what was told last of a block.
 fn desk(rows: usize, bytes: usize) -> (Desk<String>, Mono) {
-    (Desk::new(Budget { rows, bytes }, ACK_WAIT, HashMap::new(), 0), Mono::now())
+    (Desk::new(Budget { rows, bytes }, ACK_WAIT, HashMap::new(), 0), SystemClock.now())
 }
 
 fn arrive(desk: &mut Desk<String>, now: Mono, sequence: u64, rows: u32) -> Arrival {
@@ -185,7 +185,7 @@ fn what_waits_long_is_kept_alive_by_us() {
 #[test]
 fn deliveries_are_counted_over_terms() {
     let (mut desk, now) = desk(100, 10_000);
-    (1..=3).for_each(|sequence| drop(arrive(&mut desk, now, sequence, 1)));
+    (1..=3).for_each(|sequence| assert_eq!(arrive(&mut desk, now, sequence, 1), Arrival::Queued));
     let first = desk.hand(now).unwrap().token;
     let second = desk.hand(now).unwrap().token;
     desk.settle(now, second, NAK);
@@ -195,7 +195,7 @@ fn deliveries_are_counted_over_terms() {
     assert_eq!(attempts, HashMap::from([(1, 1), (2, 1)]), "only what was handed on counts");
     assert_eq!((desk.bytes(), desk.unsettled()), (0, 0));
     let mut next = Desk::new(Budget { rows: 100, bytes: 10_000 }, ACK_WAIT, attempts, last);
-    (1..=3).for_each(|sequence| drop(arrive(&mut next, now, sequence, 1)));
+    (1..=3).for_each(|sequence| assert_eq!(arrive(&mut next, now, sequence, 1), Arrival::Queued));
     let counted: Vec<_> = std::iter::from_fn(|| next.hand(now).map(|h| (h.token, h.attempt))).collect();
     assert_eq!(counted.iter().map(|(_, attempt)| *attempt).collect::<Vec<_>>(), [2, 2, 1]);
     assert!(counted[0].0.delivery > first.delivery.max(second.delivery), "no delivery's number comes twice");

@@ -48,7 +48,7 @@ impl Pull {
             Status::BadRequest(text) => self.end(End::Refused(text.clone()), commands),
             Status::PushBased => self.end(End::Refused("the durable pushes".to_owned()), commands),
             Status::Exceeded(text) => self.limited(now, text.clone(), commands),
-            other => self.limited(now, format!("{other:?}"), commands),
+            other @ (Status::ApiLevel | Status::Other(..) | _) => self.limited(now, format!("{other:?}"), commands),
         }
     }
 
@@ -64,7 +64,16 @@ impl Pull {
             Status::BadRequest(text) => self.end(End::Refused(text.clone()), commands),
             Status::PushBased => self.end(End::Refused("the durable pushes".to_owned()), commands),
             Status::Exceeded(text) => commands.push(Command::Note(Event::Limited(text.clone()))),
-            _ => {}
+            Status::Heartbeat { .. }
+            | Status::NoMessages
+            | Status::Expired(_)
+            | Status::InterestExpired
+            | Status::RequestsPending
+            | Status::MaxBytes(_)
+            | Status::BatchCompleted
+            | Status::ApiLevel
+            | Status::Other(..)
+            | _ => {}
         }
     }
 

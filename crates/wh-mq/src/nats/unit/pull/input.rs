@@ -32,7 +32,8 @@ pub(crate) struct Times {
 impl Times {
     /// The times that go with a durable.
     pub(crate) fn new(pinned_ttl: Duration, max_unsettled: u64) -> Self {
-        let expires = (pinned_ttl / 2).clamp(Duration::from_millis(500), Duration::from_secs(30));
+        // shorter than the time between renewals, so that an idle unit's pulls renew its pin
+        let expires = (pinned_ttl * 3 / 10).clamp(Duration::from_millis(500), Duration::from_secs(30));
         Self {
             pinned_ttl,
             expires,

@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 use wh_nats::{Rest, Status};
-use wh_types::{Block, BlockId, Encoding, Table, Tenant, Timestamp};
+use wh_types::{Block, BlockId, Clock as _, Encoding, SystemClock, Table, Tenant, Timestamp};
 
 const ACK_WAIT: Duration = Duration::from_secs(60);
 const BUDGET: Budget = Budget { rows: 40, bytes: 1 << 20 };
@@ -93,7 +93,7 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let now = Mono::now();
+        let now = SystemClock.now();
         let empty = Reading {
             created: String::new(),
             delivered: 0,

@@ -1,6 +1,7 @@
 use super::*;
 use std::time::Duration;
 use wh_nats::{Rest, Status};
+use wh_types::{Clock as _, SystemClock};
 
 pub(super) fn times() -> Times {
     Times::new(Duration::from_secs(9), 1_000)
@@ -33,7 +34,7 @@ struct Bench {
 impl Bench {
     /// With room for 10 blocks; its first pull went out.
     fn new() -> Self {
-        let now = Mono::now();
+        let now = SystemClock.now();
         let mut bench = Self { pull: Pull::new(times(), now, &reading(0, None)), now, number: 0, room: 0 };
         assert_eq!(bench.step(Input::Room(10)), [Command::Pull { blocks: 10, pin: None }]);
         bench.sent();
@@ -344,7 +345,7 @@ fn a_pull_nobody_speaks_of_is_given_up() {
     let mut bench = Bench::pinned();
     bench.after(3 * SECOND);
     bench.status(Status::Heartbeat { last_consumer: Some(3), last_stream: None });
-    assert!(!bench.after(5_499 * MS).contains(&Command::Read));
+    assert!(!bench.after(3_699 * MS).contains(&Command::Read));
     let silent = bench.after(MS);
     assert!(silent.contains(&Command::Note(Event::Silent)) && silent.contains(&Command::Read), "{silent:?}");
     assert_eq!(bench.read(reading(3, Some("p"))), [pull(Some("p"))]);
@@ -402,7 +403,7 @@ fn more_unsettled_at_the_server_than_here_is_a_gap_when_seen_twice() {
     assert_eq!(bench.step(more(4)), []);
     assert!(bench.step(more(4)).contains(&Command::Note(Event::Gap { seen: 3 })));
     // what an earlier owner left is none of ours
-    let now = Mono::now();
+    let now = SystemClock.now();
     let left = Reading { unsettled: 40, ..reading(0, None) };
     let mut bench = Bench { pull: Pull::new(times(), now, &left), now, number: 0, room: 0 };
     bench.step(Input::Room(10));
