@@ -50,11 +50,13 @@ impl Operator {
         }
         for (name, config) in &mut streams {
             shape.stream(config);
-            self.create_stream(config).await.with_context(|| name.clone())?;
+            self.insist(&format!("STREAM.CREATE.{name}"), &config.to_string()).await.with_context(|| name.clone())?;
         }
         for (stream, durable, config) in &mut durables {
             shape.durable(config);
-            self.create_durable(stream, config).await.with_context(|| format!("{stream}/{durable}"))?;
+            let body = json!({ "stream_name": stream, "config": config }).to_string();
+            let tail = format!("CONSUMER.DURABLE.CREATE.{stream}.{durable}");
+            self.insist(&tail, &body).await.with_context(|| format!("{stream}/{durable}"))?;
         }
         for (stream, _) in &streams {
             self.stream_is_led(stream).await?;
@@ -63,6 +65,20 @@ impl Operator {
             self.consumer_is_led(stream, durable).await?;
         }
         Ok(())
+    }
+
+    /// Asks for what may be asked for twice. A cluster that is young, or busy, may not answer, or have no place yet.
+    async fn insist(&mut self, tail: &str, body: &str) -> Result<()> {
+        let operator = tokio::sync::Mutex::new(self);
+        let ask = || async {
+            match operator.lock().await.ask(tail, body).await {
+                // what is wrong with the request stays wrong
+                Err(error) if format!("{error:#}").contains("\"code\":4") => Ok(Err(error)),
+                Err(error) => Err(error),
+                Ok(_) => Ok(Ok(())),
+            }
+        };
+        until(WITHIN, tail, ask).await?
     }
 
     /// Asks the JetStream API: the subject without its prefix.
