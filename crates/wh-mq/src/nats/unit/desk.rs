@@ -16,7 +16,7 @@ use std::{
     collections::{HashMap, VecDeque},
     time::Duration,
 };
-use wh_types::{Block, Mono};
+use wh_types::{Block, BlockId, Mono};
 
 pub(super) use hand::Handed;
 pub(super) use settle::Outcome;
@@ -41,6 +41,8 @@ enum State {
 #[derive(Debug)]
 struct Entry<R> {
     state: State,
+    /// Which block it is, where it can be read.
+    id: Option<BlockId>,
     reply: R,
     rows: u32,
     bytes: u32,
@@ -60,6 +62,8 @@ pub(super) enum Arrival {
     Settled,
     /// A copy of one that waits for its time: send it back for so long.
     TooEarly(Duration),
+    /// Another block under the sequence of one that is here or settled: the stream was made anew.
+    Other,
 }
 
 /// One term's blocks. `R` is where a delivery is settled.
@@ -175,10 +179,14 @@ impl<R: Clone> Desk<R> {
 
     /// A block came, new or again. `None` for the block: its envelope cannot be read.
     pub(super) fn arrive(&mut self, now: Mono, sequence: u64, reply: R, block: Option<Block>) -> Arrival {
-        if self.settled.renew(sequence, &reply) {
-            return Arrival::Settled;
+        let id = block.as_ref().map(|block| block.id);
+        if let Some(same) = self.settled.renew(sequence, id, &reply) {
+            return if same { Arrival::Settled } else { Arrival::Other };
         }
         if let Some(entry) = self.entries.get_mut(&sequence) {
+            if entry.id != id {
+                return Arrival::Other;
+            }
             entry.reply = reply;
             match entry.state {
                 State::Queued(..) | State::Held(_) | State::Parking(_) => return Arrival::Copy,
@@ -214,7 +222,7 @@ impl<R: Clone> Desk<R> {
             None => State::Parking(now),
         };
         let attempt = self.attempts.remove(&sequence).unwrap_or(0).saturating_add(1);
-        let entry = Entry { state, reply, rows, bytes, attempt, delivery: self.deliveries };
+        let entry = Entry { state, id, reply, rows, bytes, attempt, delivery: self.deliveries };
         self.entries.insert(sequence, entry);
         Arrival::Queued
     }

@@ -3,6 +3,7 @@
 //! [`pull`] decides what to ask of the server and [`desk`] what becomes of a block; both are pure. One loop a unit
 //! ([`run`]) does what they say, a settler beside it sends the acks, and [`feed`] is what the owner holds.
 
+mod act;
 mod desk;
 mod feed;
 mod metrics;

@@ -131,10 +131,12 @@ pub(crate) async fn unowned(shared: &Arc<Shared>) -> Result<BTreeSet<Unit>> {
         let list = list.map_err(|error| error::request(OP, error))?;
         // a name in `missing` was not read by the list; it is not absent
         let ours = |name: &String| shared.names().shard_of(name).is_some();
-        let missing = stream::iter(list.missing.into_iter().filter(ours))
-            .map(async |name| shared.connection.api().consumer_info(partition.name(), &name).await.ok());
-        let missing: Vec<_> = missing.buffer_unordered(MOST_READS).filter_map(async |info| info).collect().await;
-        let units = list.infos.iter().chain(&missing).filter_map(|info| {
+        let reads = list.missing.into_iter().filter(ours).map(|name| {
+            let (api, stream) = (shared.connection.api(), partition.name().to_owned());
+            async move { api.consumer_info(&stream, &name).await.ok() }
+        });
+        let missing: Vec<Option<ConsumerInfo>> = stream::iter(reads).buffer_unordered(MOST_READS).collect().await;
+        let units = list.infos.iter().chain(missing.iter().flatten()).filter_map(|info| {
             let shard = shared.names().shard_of(&info.name)?;
             let durable = partition.durables.get(shard as usize)?;
             let unit = Unit { partition: partition.index, shard };

@@ -14,7 +14,7 @@ use futures::FutureExt as _;
 use std::{sync::Arc, time::Duration};
 use wh_nats::{Ack, AckSubject, Api, Message, PinId};
 use wh_topology::defaults::PRIORITY_GROUP;
-use wh_types::{Backoff, RowCursor, Table, Tenant, Timestamp, TopicKey};
+use wh_types::{Backoff, Class, RowCursor, Table, Tenant, Timestamp, TopicKey};
 
 const OP: &str = "release";
 /// How long the last acks may take to be confirmed.
@@ -62,8 +62,7 @@ impl Runner {
             pin: self.pull.pin().cloned(),
             cause: "release",
         };
-        let outcome = tokio::time::timeout(BUDGET, give_up.run(&rest)).await;
-        let outcome = outcome.unwrap_or_else(|_| Err(Error::new(OP, Kind::Unavailable)));
+        let outcome = give_up.run(&rest).await;
         self.shared.units.released(&self.term, outcome.as_ref().ok().copied());
         outcome.map(drop)
     }
@@ -135,22 +134,29 @@ impl GiveUp<'_> {
     ///
     /// The reset comes before the unpin, so that the next owner gets all of it in order; and it is left out where
     /// somebody else is pinned, since it would bring them their own blocks again. `rest` is given back one by one then.
+    ///
+    /// # Errors
+    /// Unavailable once its time is over: the unit frees itself later. Denied.
     pub(super) async fn run(&self, rest: &[AckSubject]) -> Result<u64> {
+        let done = tokio::time::timeout(BUDGET, self.until_done(rest)).await;
+        done.unwrap_or_else(|_| Err(Error::new(OP, Kind::Unavailable)))
+    }
+
+    async fn until_done(&self, rest: &[AckSubject]) -> Result<u64> {
         let api = self.shared.connection.api();
         // where this fails, what follows says why
         self.send(&self.unconfirmed, Ack::Ack).await.ok();
         let started = self.shared.clock().now();
-        let mut failed = false;
         loop {
             match self.attempt(&api, rest, self.shared.clock().now() - started < LAST_PULL).await {
                 Ok(Some(delivered)) => return Ok(delivered),
                 Ok(None) => tokio::time::sleep(Duration::from_millis(20)).await,
                 Err(error) if error.is_gone() => return Ok(0),
-                Err(error) if failed => return Err(error::request(OP, error)),
-                Err(_) => {
-                    failed = true;
+                // a leader is elected, or the connection is made again
+                Err(error) if matches!(error.class(), Class::Unavailable | Class::Unknown) => {
                     tokio::time::sleep(RETRY).await;
                 }
+                Err(error) => return Err(error::request(OP, error)),
             }
         }
     }

@@ -4,14 +4,13 @@
 use super::{
     desk::Arrival,
     metrics,
-    pull::{Command, End, Event, Input, Pull, Reading, Times},
-    reading::reading,
+    pull::{Command, Input, Pull, Times},
     settler::Order,
     term::Term,
 };
 use crate::{
-    Error, Kind, Result, Verdict,
-    nats::{Fault, envelope, shared::Shared},
+    Result, Verdict,
+    nats::{envelope, shared::Shared},
 };
 use futures::{FutureExt as _, StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
 use std::{sync::Arc, time::Duration};
@@ -19,7 +18,7 @@ use tokio::{
     sync::{mpsc, oneshot, watch},
     task::JoinHandle,
 };
-use wh_nats::{ConsumerInfo, Delivered, PullRequest, Pulled, Puller, State};
+use wh_nats::{ConsumerInfo, Delivered, Pulled, Puller, State};
 use wh_types::Mono;
 
 /// Messages taken in one turn of the loop.
@@ -186,57 +185,6 @@ impl Runner {
         self.pull.step(now, Input::Room(u32::try_from(room).unwrap_or(u32::MAX)), &mut self.commands);
     }
 
-    async fn act(&mut self) {
-        for command in std::mem::take(&mut self.commands) {
-            match command {
-                Command::Pull { blocks, pin } => {
-                    let Times { expires, heartbeat, .. } = self.times;
-                    let request = PullRequest { batch: blocks, expires, idle_heartbeat: heartbeat, pin };
-                    let sent = self.puller.pull(&request).await;
-                    metrics::pulled();
-                    let guess = self.term.lock().desk.guess(blocks as usize);
-                    self.shared.units.count(std::mem::replace(&mut self.reserved, guess), guess);
-                    self.step(sent.map_or(Input::NotSent, Input::Sent));
-                }
-                Command::Renew(pin) => {
-                    metrics::renewed();
-                    // one that cannot be sent is missed by the clock, and the link tells why
-                    self.puller.renew(&pin).await.ok();
-                }
-                Command::Read => {
-                    let (api, stream, durable) =
-                        (self.shared.connection.api(), self.stream.clone(), self.durable.clone());
-                    self.asks.push(async move { Answer::Read(api.consumer_info(&stream, &durable).await) }.boxed());
-                }
-                Command::Reset => {
-                    metrics::reset("gap");
-                    let (api, stream, durable) =
-                        (self.shared.connection.api(), self.stream.clone(), self.durable.clone());
-                    self.asks.push(async move { Answer::Reset(api.reset(&stream, &durable).await) }.boxed());
-                }
-                Command::Drain => {
-                    while let Some(Some(pulled)) = self.puller.next().now_or_never() {
-                        self.pulled(pulled);
-                    }
-                    self.puller.stop_pulling().await;
-                }
-                Command::Halted => self.halted(),
-                Command::Progress(moves) => {
-                    let unit = self.term.unit;
-                    metrics::progress(unit, moves);
-                    self.shared.units.set_stalled(unit, !moves);
-                    if !moves {
-                        tracing::error!(%unit, "unit {unit} has blocks and none was delivered for 30 s");
-                    }
-                }
-                Command::End(end) => self.end(&end),
-                Command::Note(event) => self.note(&event),
-                // these belong to a block, and were taken with it
-                Command::Take | Command::Drop => {}
-            }
-        }
-    }
-
     /// What is there already, without another turn for each.
     fn take_all(&mut self) {
         for _ in 0..TURN {
@@ -251,7 +199,7 @@ impl Runner {
         self.term.deliver.notify_one();
     }
 
-    fn pulled(&mut self, pulled: Pulled) {
+    pub(super) fn pulled(&mut self, pulled: Pulled) {
         match pulled {
             Pulled::Delivered(delivered) => {
                 let input = Input::Block { sequence: delivered.consumer_seq, pin: delivered.pin.clone() };
@@ -285,7 +233,7 @@ impl Runner {
         let mut inner = self.term.lock();
         inner.pin = self.pull.pin().cloned();
         let arrival = inner.desk.arrive(now, sequence, reply.clone(), block);
-        let mut park = false;
+        let (mut park, mut other) = (false, false);
         match arrival {
             Arrival::Queued if probe => {
                 // it only marks an id (decision D4)
@@ -299,6 +247,7 @@ impl Runner {
                 metrics::copy("acked again");
                 inner.order(Order::quiet(Verdict::Ack, vec![(sequence, reply)]));
             }
+            Arrival::Other => other = true,
             Arrival::TooEarly(delay) => {
                 metrics::copy("sent back");
                 inner.order(Order::quiet(Verdict::Nak { delay }, vec![(sequence, reply)]));
@@ -306,95 +255,11 @@ impl Runner {
         }
         inner.account(&self.shared.units);
         drop(inner);
+        if other {
+            self.step(Input::Replaced);
+        }
         if let Some(problem) = problem.filter(|_| park) {
             self.park(sequence, &message, problem.to_string());
-        }
-    }
-
-    fn answer(&mut self, answer: Answer) {
-        match answer {
-            Answer::Read(Ok(info)) => {
-                let reading = reading(&info);
-                if reading.created != self.created {
-                    return self.step(Input::Replaced);
-                }
-                let ours = self.acks_known(&reading);
-                self.step(Input::Read { reading, ours });
-            }
-            Answer::Read(Err(error)) if error.is_gone() => self.step(Input::Missing),
-            Answer::Read(Err(error)) => {
-                tracing::debug!(unit = %self.term.unit, %error, "durable of unit {} could not be read", self.term.unit);
-                self.step(Input::Unread);
-            }
-            Answer::Reset(outcome) => {
-                if let Err(error) = &outcome {
-                    tracing::warn!(unit = %self.term.unit, %error, "unit {} could not be reset, retrying", self.term.unit);
-                }
-                self.step(Input::Reset(outcome.is_ok()));
-            }
-            Answer::Parked(sequence) => {
-                let mut inner = self.term.lock();
-                if let super::desk::Outcome::Send(sequence, reply) = inner.desk.acked(sequence) {
-                    inner.order(Order::quiet(Verdict::Ack, vec![(sequence, reply)]));
-                }
-            }
-        }
-    }
-
-    /// Sends acks again that may be lost. Gives how many blocks the server may still count as unsettled for us.
-    fn acks_known(&mut self, reading: &Reading) -> u64 {
-        let mut inner = self.term.lock();
-        if reading.unsettled == 0 && reading.pending == 0 {
-            inner.desk.all_confirmed();
-        } else if std::mem::take(&mut self.ack_again) {
-            let unconfirmed = inner.desk.unconfirmed();
-            if !unconfirmed.is_empty() {
-                inner.order(Order::again(unconfirmed));
-            }
-        }
-        inner.desk.unsettled()
-    }
-
-    fn halted(&mut self) {
-        self.halted = true;
-        self.term.lock().taking = false;
-        self.term.deliver.notify_one();
-        for done in self.halting.drain(..) {
-            // a halt that was given up has halted all the same
-            done.send(()).ok();
-        }
-    }
-
-    fn end(&mut self, end: &End) {
-        let (unit, durable) = (self.term.unit, format!("{}/{}", self.stream, self.durable));
-        let kind = match end {
-            End::Gone => {
-                self.shared.faults.note(Fault::Gone { object: durable.clone() });
-                Kind::NotFound(format!("durable {durable}").into())
-            }
-            End::Refused(reason) => {
-                self.shared.faults.note(Fault::Drifted { object: durable.clone(), reason: reason.clone() });
-                Kind::Denied(format!("{durable}: {reason}").into())
-            }
-        };
-        tracing::error!(%unit, durable, ?end, "delivery of unit {unit} ended");
-        self.term.lock().failure = Some(Error::new("deliver", kind));
-        self.halted();
-    }
-
-    fn note(&mut self, event: &Event) {
-        let unit = self.term.unit;
-        metrics::event(event);
-        self.ack_again |= matches!(event, Event::LeaderChanged | Event::PinLost | Event::Silent);
-        match event {
-            Event::Pinned => tracing::info!(%unit, "unit {unit} is pinned to this process"),
-            Event::PinLost => tracing::warn!(%unit, "unit {unit} lost its pin"),
-            Event::Gap { seen } => {
-                tracing::warn!(%unit, seen, "deliveries of unit {unit} after number {seen} were lost, resetting");
-            }
-            Event::LeaderChanged => tracing::debug!(%unit, "the durable of unit {unit} has another leader"),
-            Event::Silent => tracing::warn!(%unit, "nobody answers for the pull of unit {unit}"),
-            Event::Limited(text) => tracing::warn!(%unit, text, "a pull of unit {unit} was refused: {text}"),
         }
     }
 }

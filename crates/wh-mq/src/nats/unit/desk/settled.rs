@@ -1,6 +1,7 @@
 //! The blocks that are settled here while the server may not know it yet. Bounded: what is forgotten may come twice.
 
 use std::collections::{HashMap, VecDeque};
+use wh_types::BlockId;
 
 /// Most that are remembered. More than this can be unconfirmed only where acks are lost for long.
 const KEPT: usize = 65_536;
@@ -8,7 +9,7 @@ const KEPT: usize = 65_536;
 /// `R` is where a delivery is settled.
 #[derive(Debug)]
 pub(super) struct Settled<R> {
-    all: HashMap<u64, R>,
+    all: HashMap<u64, (Option<BlockId>, R)>,
     /// In the order they were settled. Stale where it was confirmed.
     order: VecDeque<u64>,
 }
@@ -20,8 +21,8 @@ impl<R> Default for Settled<R> {
 }
 
 impl<R: Clone> Settled<R> {
-    pub(super) fn add(&mut self, sequence: u64, reply: R) {
-        if self.all.insert(sequence, reply).is_none() {
+    pub(super) fn add(&mut self, sequence: u64, id: Option<BlockId>, reply: R) {
+        if self.all.insert(sequence, (id, reply)).is_none() {
             self.order.push_back(sequence);
         }
         while self.order.len() > 2 * KEPT || self.all.len() > KEPT {
@@ -42,14 +43,18 @@ impl<R: Clone> Settled<R> {
         }
     }
 
-    /// A copy of it came: where it is settled now.
-    pub(super) fn renew(&mut self, sequence: u64, reply: &R) -> bool {
-        let known = if self.all.is_empty() { None } else { self.all.get_mut(&sequence) };
-        known.map(|known| *known = reply.clone()).is_some()
+    /// A block came under its sequence: whether it is a copy of it. It is settled by the new reply from now on.
+    pub(super) fn renew(&mut self, sequence: u64, id: Option<BlockId>, reply: &R) -> Option<bool> {
+        if self.all.is_empty() {
+            return None;
+        }
+        let (known, last) = self.all.get_mut(&sequence)?;
+        *last = reply.clone();
+        Some(*known == id)
     }
 
     pub(super) fn all(&self) -> Vec<(u64, R)> {
-        self.all.iter().map(|(sequence, reply)| (*sequence, reply.clone())).collect()
+        self.all.iter().map(|(sequence, (_, reply))| (*sequence, reply.clone())).collect()
     }
 
     pub(super) fn clear(&mut self) {
@@ -69,15 +74,19 @@ mod tests {
     #[test]
     fn what_is_confirmed_is_forgotten_and_the_rest_is_bounded() {
         let mut settled = Settled::default();
-        (0..10).for_each(|n| settled.add(n, ()));
+        (0..10).for_each(|n| settled.add(n, None, ()));
         settled.confirm(&[0, 1, 2, 7]);
-        assert!((0..10).all(|n| settled.renew(n, &()) != [0, 1, 2, 7].contains(&n)));
+        assert!((0..10).all(|n| settled.renew(n, None, &()).is_some() != [0, 1, 2, 7].contains(&n)));
         assert_eq!(settled.order.len(), 7, "a confirmed one in between goes with those before it");
         settled.confirm(&[3, 4, 5, 6]);
         assert_eq!((settled.len(), settled.order.len()), (2, 2));
-        (10..200_000).for_each(|n| settled.add(n, ()));
+        (10..200_000).for_each(|n| settled.add(n, None, ()));
         assert_eq!(settled.len(), KEPT);
-        assert!(settled.order.len() <= 2 * KEPT && settled.renew(199_999, &()) && !settled.renew(8, &()));
+        assert!(
+            settled.order.len() <= 2 * KEPT
+                && settled.renew(199_999, None, &()).is_some()
+                && settled.renew(8, None, &()).is_none()
+        );
         let all: Vec<u64> = (0..200_000).collect();
         settled.confirm(&all);
         assert_eq!((settled.len(), settled.order.len()), (0, 0));

@@ -1,3 +1,5 @@
+//! The desk by itself: a term's blocks from their arrival to their end.
+
 use super::{settle::Outcome, *};
 use crate::{AckToken, Verdict};
 use bytes::Bytes;
@@ -199,4 +201,16 @@ fn deliveries_are_counted_over_terms() {
     let counted: Vec<_> = std::iter::from_fn(|| next.hand(now).map(|h| (h.token, h.attempt))).collect();
     assert_eq!(counted.iter().map(|(_, attempt)| *attempt).collect::<Vec<_>>(), [2, 2, 1]);
     assert!(counted[0].0.delivery > first.delivery.max(second.delivery), "no delivery's number comes twice");
+}
+
+#[test]
+fn another_block_under_a_known_sequence_is_no_copy() {
+    let (mut desk, now) = desk(100, 10_000);
+    (1..=2).for_each(|sequence| assert_eq!(arrive(&mut desk, now, sequence, 1), Arrival::Queued));
+    desk.acked(1);
+    let other = || Some(Block { id: BlockId([1; 16]), ..block(1, 10) });
+    for sequence in 1..=2 {
+        assert_eq!(desk.arrive(now, sequence, "new".into(), other()), Arrival::Other);
+        assert_eq!(desk.arrive(now, sequence, "new".into(), None), Arrival::Other, "nor is what cannot be read");
+    }
 }

@@ -1,3 +1,5 @@
+//! The machine by itself: a table of every status, and one test for each thing it knows.
+
 use super::*;
 use std::time::Duration;
 use wh_nats::{Rest, Status};
