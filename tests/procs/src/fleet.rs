@@ -3,7 +3,7 @@
 
 use crate::Member;
 use anyhow::{Context, Result, bail};
-use std::{fmt::Write as _, fs, time::Duration};
+use std::{collections::BTreeSet, fmt::Write as _, fs, time::Duration};
 use tempfile::TempDir;
 use wh_testkit::{
     clickhouse,
@@ -46,6 +46,8 @@ pub struct Fleet {
     pub nats: nats::Server,
     setup: Setup,
     clickhouse: String,
+    /// Files of objects that were made by earlier counts.
+    there: BTreeSet<String>,
     dir: TempDir,
 }
 
@@ -71,12 +73,16 @@ impl Setup {
     }
 }
 
-/// Creates what is missing of a topology, from our own files for the command line.
-async fn create(operator: &mut Operator, setup: &Setup, skip: impl Fn(&str) -> bool) -> Result<()> {
+/// A topology as our own files for the command line.
+fn files(setup: &Setup) -> Result<Vec<(String, String)>> {
     let files = renderer("nats-cli").context("a renderer")?.render(&Topology::new(setup.spec()?)?)?;
+    Ok(files.into_iter().map(|file| (file.name, file.text)).collect())
+}
+
+/// Creates those objects of a topology that are not there.
+async fn create(operator: &mut Operator, setup: &Setup, there: &BTreeSet<String>) -> Result<()> {
     let shape = Shape { pinned_ttl: Some(setup.pinned_ttl), ..Shape::default() };
-    let files = files.into_iter().map(|file| (file.name, file.text)).filter(|(name, _)| !skip(name));
-    operator.apply(files, &shape).await
+    operator.apply(files(setup)?.into_iter().filter(|(name, _)| !there.contains(name)), &shape).await
 }
 
 impl Fleet {
@@ -96,17 +102,41 @@ impl Fleet {
     /// As [`Self::new`].
     pub async fn behind(engine: clickhouse::Server, url: &str, setup: Setup) -> Result<Self> {
         let nats = nats::Server::with(setup.options()?).await?;
-        create(&mut nats.operator(), &setup, |_| false).await?;
+        create(&mut nats.operator(), &setup, &BTreeSet::new()).await?;
         let dir = tempfile::tempdir()?;
         fs::write(dir.path().join("operator.key"), KEY)?;
         fs::write(dir.path().join("password"), PASSWORD)?;
-        Ok(Self { engine, nats, setup, clickhouse: url.to_owned(), dir })
+        Ok(Self { engine, nats, setup, clickhouse: url.to_owned(), there: BTreeSet::new(), dir })
     }
 
     /// How it is set up now.
     #[must_use]
     pub fn setup(&self) -> &Setup {
         &self.setup
+    }
+
+    /// What an operator does to change the counts, while no process runs: creates what is new, says the new counts in
+    /// every partition that stays, and prints the rights anew. Deletes nothing. Processes that start after it know the new
+    /// counts.
+    ///
+    /// # Errors
+    /// The server refuses something.
+    pub async fn change_counts(&mut self, partitions: u32, shards: u32) -> Result<()> {
+        let there = files(&self.setup)?.into_iter().map(|(name, _)| name).collect();
+        self.there.extend::<BTreeSet<String>>(there);
+        self.setup.partitions = partitions;
+        self.setup.shards = shards;
+        let mut operator = self.nats.operator();
+        create(&mut operator, &self.setup, &self.there).await?;
+        for (name, text) in files(&self.setup)? {
+            let Some(stream) = name.strip_suffix(".json").filter(|stream| !stream.contains('.')) else { continue };
+            let config: serde_json::Value = serde_json::from_str(&text)?;
+            if config["retention"] == "workqueue" && self.there.contains(&name) {
+                let metadata = serde_json::json!({ "metadata": config["metadata"] });
+                operator.change_stream(stream, &metadata).await?;
+            }
+        }
+        self.nats.reload(self.setup.options()?).await
     }
 
     /// Starts a process that takes events, and waits until it is ready.
@@ -201,4 +231,22 @@ impl Fleet {
         .await?;
         Ok(())
     }
+}
+
+/// Waits until the live members have all units, and none has more than one above another; gives how many each has.
+///
+/// # Errors
+/// It is not in time.
+pub async fn even(members: &[&Member], units: u32, within: Duration) -> Result<Vec<u32>> {
+    let loads = until(within, "an even split of the units", || async {
+        let mut loads = Vec::new();
+        for member in members {
+            loads.push(member.owned().await?);
+        }
+        let (least, most) = (loads.iter().min().copied(), loads.iter().max().copied());
+        let even = most.zip(least).is_some_and(|(most, least)| most - least <= 1);
+        if even && loads.iter().sum::<u32>() == units { Ok(loads) } else { bail!("{loads:?}") }
+    })
+    .await?;
+    Ok(loads)
 }

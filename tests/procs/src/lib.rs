@@ -7,7 +7,7 @@ mod member;
 mod system;
 mod traffic;
 
-pub use fleet::{Fleet, Setup};
+pub use fleet::{Fleet, Setup, even};
 pub use load::{Sent, Writers};
 pub use member::Member;
 pub use system::{System, TABLE, config};

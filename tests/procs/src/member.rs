@@ -106,6 +106,16 @@ impl Member {
         Ok(self.metrics().await?.iter().filter(|(key, _)| own(key)).map(|(_, value)| value).sum())
     }
 
+    /// How many units it works on.
+    ///
+    /// # Errors
+    /// No answer came.
+    pub async fn owned(&self) -> Result<u32> {
+        let owned = self.metric("wavehouse_ingest_shards_owned").await?;
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small count, never negative")]
+        Ok(owned as u32)
+    }
+
     /// Asks it to stop, and demands that it ends well.
     ///
     /// # Errors

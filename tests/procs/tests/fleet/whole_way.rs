@@ -1,10 +1,8 @@
 //! The whole way over NATS once: posted to one api, inserted by an ingest, streamed by both apis.
 
+use super::WAIT;
 use procs::{Fleet, Setup, TABLE};
-use std::time::Duration;
 use wh_testkit::{http, until};
-
-const WAIT: Duration = Duration::from_secs(30);
 
 #[tokio::test]
 async fn a_row_posted_to_one_api_is_inserted_by_an_ingest_and_streamed_by_both() {
