@@ -39,20 +39,18 @@ pub enum Fault {
 }
 
 /// Faults as they are seen; the last one can be watched.
-#[derive(Clone, Debug)]
-pub struct Faults(watch::Sender<Option<Fault>>);
-
-impl Default for Faults {
-    fn default() -> Self {
-        Self(watch::Sender::new(None))
-    }
+#[derive(Clone, Debug, Default)]
+pub struct Faults {
+    last: watch::Sender<Option<Fault>>,
+    /// A stream that may be gone.
+    suspect: watch::Sender<Option<String>>,
 }
 
 impl Faults {
     /// Notes one. The same again says nothing new.
     pub(crate) fn note(&self, fault: Fault) {
         let text = fault.to_string();
-        let new = self.0.send_if_modified(|last| {
+        let new = self.last.send_if_modified(|last| {
             let new = last.as_ref() != Some(&fault);
             if new {
                 *last = Some(fault);
@@ -64,21 +62,31 @@ impl Faults {
         }
     }
 
+    /// A publish to this stream was not answered: it has no leader at the moment, or is gone. Whoever checks looks.
+    pub(crate) fn suspect(&self, stream: &str) {
+        self.suspect.send_replace(Some(stream.to_owned()));
+    }
+
+    /// Follows what is suspected.
+    pub(crate) fn suspects(&self) -> watch::Receiver<Option<String>> {
+        self.suspect.subscribe()
+    }
+
     /// A check found the topology sound: the next fault is new again.
     pub fn clear(&self) {
-        self.0.send_if_modified(|last| last.take().is_some());
+        self.last.send_if_modified(|last| last.take().is_some());
     }
 
     /// The last one that no check has cleared.
     #[must_use]
     pub fn last(&self) -> Option<Fault> {
-        self.0.borrow().clone()
+        self.last.borrow().clone()
     }
 
     /// Follows them.
     #[must_use]
     pub fn watch(&self) -> watch::Receiver<Option<Fault>> {
-        self.0.subscribe()
+        self.last.subscribe()
     }
 }
 

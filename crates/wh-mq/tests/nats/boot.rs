@@ -1,11 +1,11 @@
 //! The topology's check against live servers: one case for each kind of fault, as the user that is shipped.
 
-use crate::stand::{Stand, choices};
+use crate::stand::{Stand, block, choices, publish};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use wh_mq::nats::{
-    Faults,
+    self, Faults,
     boot::{Check, Health, Recheck, Report, Unsound, wait},
 };
 use wh_nats::{Connection, PullRequest, Pulled, Puller};
@@ -292,8 +292,12 @@ struct Running {
 }
 
 async fn running(check: Check, every: Duration) -> Result<Running> {
+    running_with(check, every, Faults::default()).await
+}
+
+async fn running_with(check: Check, every: Duration, faults: Faults) -> Result<Running> {
     let boot = wait(&check, WITHIN, &SystemClock).await?;
-    let (faults, tasks, stop) = (Faults::default(), Tasks::new(), Stop::new());
+    let (tasks, stop) = (Tasks::new(), Stop::new());
     let recheck =
         Recheck { check, faults: faults.clone(), every, clock: Arc::new(SystemClock), entropy: Arc::new(OsEntropy) };
     let health = recheck.start(&boot, &tasks, stop.clone());
@@ -354,6 +358,33 @@ async fn a_refusal_that_is_seen_in_passing_counts_at_once() -> Result<()> {
     // the check that follows 5 to 15 s later finds nothing wrong
     becomes(&running.health, true).await?;
     ensure!(running.faults.last().is_none());
+    running.stop.give();
+    running.tasks.wait().await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_stream_that_is_gone_is_noticed_by_the_publish_that_misses_it() -> Result<()> {
+    let stand = Stand::new().await?;
+    let check = check(&stand, Role::Api).await?;
+    let connection = check.connection().clone();
+    let options = nats::Options { role: Role::Api, ..nats::Options::new(stand.spec.clone()) };
+    let broker = nats::Broker::open(connection, options).await?;
+    let running = running_with(check, Duration::from_secs(3_600), broker.faults().clone()).await?;
+    stand.operator().delete_stream(STREAM).await?;
+    let lost = block("t", 1);
+    let (published, unsound) = tokio::join!(publish(&broker, &lost), becomes(&running.health, false));
+    assert_eq!(published.unwrap_err().class(), Class::Unavailable);
+    unsound?;
+    let reason = running.health.now().reason.context("a reason")?;
+    assert_eq!(reason, "stream WH_INGEST_0 is gone");
+    // the check that follows says what to do
+    let mut watch = running.health.watch();
+    tokio::time::timeout(
+        WITHIN,
+        watch.wait_for(|verdict| verdict.findings.iter().any(|one| one.rule == "partition.none")),
+    )
+    .await??;
     running.stop.give();
     running.tasks.wait().await;
     Ok(())

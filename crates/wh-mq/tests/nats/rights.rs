@@ -46,7 +46,7 @@ enum Place {
 
 /// The servers, kept for as long as the operation runs.
 enum Servers {
-    One(Server),
+    One(Box<Server>),
     Two(Box<Leaf>),
 }
 
@@ -61,10 +61,10 @@ impl Place {
 
     async fn servers(self, options: Options) -> Result<Servers> {
         Ok(match self {
-            Self::Plain => Servers::One(Server::with(options).await?),
-            Self::Newest => Servers::One(Server::with(options.version(NATS_VERSIONS[1])).await?),
-            Self::AckV2 => Servers::One(Server::with(options.lines(ACK_V2)).await?),
-            Self::Hub => Servers::One(Server::with(options.domain("hub")).await?),
+            Self::Plain => Servers::One(Box::new(Server::with(options).await?)),
+            Self::Newest => Servers::One(Box::new(Server::with(options.version(NATS_VERSIONS[1])).await?)),
+            Self::AckV2 => Servers::One(Box::new(Server::with(options.lines(ACK_V2)).await?)),
+            Self::Hub => Servers::One(Box::new(Server::with(options.domain("hub")).await?)),
             Self::Leaf => Servers::Two(Box::new(Leaf::start(options.domain("hub")).await?)),
         })
     }

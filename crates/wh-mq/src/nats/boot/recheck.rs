@@ -5,7 +5,7 @@ use super::{
     health::{Health, Verdict, note_recommended, tell},
     metrics,
 };
-use crate::nats::Faults;
+use crate::nats::{Fault, Faults};
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tokio::sync::watch;
 use wh_topology::ObserveError;
@@ -17,6 +17,9 @@ const BUDGET: Duration = Duration::from_secs(30);
 const SOON: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(15));
 /// A topology that was found wrong is looked at this often, so that its repair is noticed.
 const UNSOUND: Duration = Duration::from_secs(30);
+
+/// Between two looks at streams that publishes had no answer from.
+const LOOKS: Duration = Duration::from_secs(1);
 
 /// The check again, while running.
 #[derive(Debug)]
@@ -49,6 +52,7 @@ impl Recheck {
         let first = Verdict::of(boot);
         metrics::sound(first.sound);
         let (verdict, health) = watch::channel(first);
+        drop(tasks.spawn("topology suspects", suspects(self.check.clone(), self.faults.clone(), stop.clone())));
         drop(tasks.spawn("topology check", self.run(verdict, stop)));
         Health::new(health)
     }
@@ -103,7 +107,7 @@ impl Recheck {
         &self,
         verdict: &watch::Sender<Verdict>,
         told: &mut BTreeSet<String>,
-        faults: &watch::Receiver<Option<crate::nats::Fault>>,
+        faults: &watch::Receiver<Option<Fault>>,
     ) -> Next {
         let connection = self.check.connection();
         if !connection.is_connected() {
@@ -134,6 +138,27 @@ impl Recheck {
 
     fn due(&self, next: Next) -> Mono {
         self.clock.now() + pause(next, self.every, self.entropy.unit())
+    }
+}
+
+/// Looks at each stream that a publish had no answer from: gone, or without a leader at the moment.
+async fn suspects(check: Check, faults: Faults, stop: Stop) {
+    let mut suspects = faults.suspects();
+    let look = async {
+        while suspects.changed().await.is_ok() {
+            let stream = suspects.borrow_and_update().clone();
+            if let Some(stream) = stream
+                && check.connection().api().stream_state(&stream).await.is_err_and(|error| error.is_gone())
+            {
+                faults.note(Fault::Gone { object: format!("stream {stream}") });
+            }
+            tokio::time::sleep(LOOKS).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = stop.wait() => {}
+        () = look => {}
     }
 }
 

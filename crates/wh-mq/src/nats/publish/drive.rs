@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures::{StreamExt as _, stream::FuturesUnordered};
 use std::time::Duration;
 use tokio::sync::{Semaphore, SemaphorePermit};
-use wh_nats::{Headers, Publisher};
+use wh_nats::{Headers, Publisher, err_code};
 use wh_types::{Backoff, Mono};
 
 /// Bytes on their way and not answered, over all calls, in units of 1 KiB: a server keeps at most 128 MiB of one stream
@@ -191,7 +191,18 @@ impl Run<'_> {
                 (Answer::Never(Kind::Unavailable), None)
             }
             Ok(ack) => (Answer::Stored { sequence: ack.sequence, duplicate: ack.duplicate }, None),
-            Err(error) => (error::attempt(&error, self.stream), Some(error)),
+            Err(error) => {
+                if error.is_api(err_code::OTHER_STREAM) {
+                    self.shared.faults.note(Fault::AckedElsewhere {
+                        subject: self.messages[index].subject.clone(),
+                        stream: self.stream.to_owned(),
+                        by: "another one, which refused it".to_owned(),
+                    });
+                } else if matches!(error.kind(), wh_nats::Kind::NoResponders | wh_nats::Kind::Timeout) {
+                    self.shared.faults.suspect(self.stream);
+                }
+                (error::attempt(&error, self.stream), Some(error))
+            }
         };
         if let Answer::Never(Kind::Full { .. } | Kind::NoSpace) = answer {
             crate::metrics::refused();

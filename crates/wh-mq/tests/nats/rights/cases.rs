@@ -82,18 +82,20 @@ impl Actor {
     }
 
     /// A table of the unit.
-    fn table(&self) -> String {
-        let of_the_unit = |name: &String| {
-            let choices = self.spec.choices();
-            let table = Table::new(name).unwrap();
-            route(&tenant(), &table, choices.partitions, choices.shards).shard == UNIT.shard
-        };
-        (0..).map(|n| format!("t{n}")).find(of_the_unit).unwrap()
+    fn table(&self) -> Result<Table> {
+        let choices = self.spec.choices();
+        for n in 0..1_000 {
+            let table = Table::new(&format!("t{n}"))?;
+            if route(&tenant(), &table, choices.partitions, choices.shards).shard == UNIT.shard {
+                return Ok(table);
+            }
+        }
+        anyhow::bail!("no table of the unit")
     }
 
     /// A block of the unit, stored by us.
     async fn stored(&self, broker: &nats::Broker) -> Result<Cursor> {
-        let outcomes = broker.publish(&[block(&self.table(), 2)]).await;
+        let outcomes = broker.publish(&[block(self.table()?.as_str(), 2)]).await;
         match outcomes.into_iter().next().context("one outcome")?? {
             Receipt::Stored(cursor) => Ok(cursor),
             Receipt::Duplicate(_) => anyhow::bail!("a new block is no duplicate"),
@@ -102,7 +104,7 @@ impl Actor {
 
     /// A dead letter, parked by the operator as a worker would have.
     async fn parked(&self) -> Result<()> {
-        let subject = format!("wh.dlq.acme.{}", self.table());
+        let subject = format!("wh.dlq.acme.{}", self.table()?);
         self.operator.lock().await.request(&subject, "{}").await?;
         Ok(())
     }
@@ -137,7 +139,7 @@ async fn publish(actor: &Actor) -> Result<()> {
 
 /// As a worker does it, which follows no history.
 async fn look_up(actor: &Actor) -> Result<()> {
-    let subject = format!("wh.hist.acme.{}", actor.table());
+    let subject = format!("wh.hist.acme.{}", actor.table()?);
     let which = DirectGet::LastOf(&subject);
     ensure!(actor.connection.api().direct_get("WH_HISTORY", which).await?.is_none(), "nothing was stored");
     Ok(())
@@ -174,7 +176,7 @@ async fn next_block(history: &mut dyn wh_mq::History) -> Result<Cursor> {
 
 async fn live(actor: &Actor) -> Result<()> {
     let broker = actor.broker().await?;
-    let mut history = broker.history(&tenant(), &Table::new(&actor.table())?, From::Now).await?;
+    let mut history = broker.history(&tenant(), &actor.table()?, From::Now).await?;
     let stored = actor.stored(&broker).await?;
     ensure!(next_block(&mut *history).await? == stored);
     Ok(())
@@ -186,14 +188,14 @@ async fn replay(actor: &Actor) -> Result<()> {
     let since = From::Time(Timestamp::from_millis(0));
     // by a process that did not hear it
     let other = actor.broker().await?;
-    let mut history = other.history(&tenant(), &Table::new(&actor.table())?, since).await?;
+    let mut history = other.history(&tenant(), &actor.table()?, since).await?;
     ensure!(next_block(&mut *history).await? == stored);
     Ok(())
 }
 
 async fn stored_rows(actor: &Actor) -> Result<()> {
     let broker = actor.broker().await?;
-    let block = block(&actor.table(), 2);
+    let block = block(actor.table()?.as_str(), 2);
     let stored = broker.publish(std::slice::from_ref(&block)).await.remove(0)?;
     let other = actor.broker().await?;
     let rows = other.stored_rows(&block.tenant, &block.table, block.id, stored.cursor()).await?;
@@ -225,7 +227,7 @@ async fn park(actor: &Actor) -> Result<()> {
     let letter = DeadLetter {
         id: DeadLetterId(RowCursor { block: Cursor { epoch: Epoch(7), sequence: 1 }, row: 0 }),
         tenant: tenant(),
-        table: Table::new(&actor.table())?,
+        table: actor.table()?,
         body: Bytes::from_static(b"{}"),
         reason: "no such column".into(),
         code: "16".into(),
