@@ -3,6 +3,7 @@
 mod ingest;
 mod load;
 mod machine;
+mod nats;
 mod queue;
 mod rows;
 
@@ -15,6 +16,8 @@ pub(crate) enum Bench {
     Ingest(ingest::Args),
     /// The embedded queue and the log under it, against the disk's own limit
     Queue(queue::Args),
+    /// The queue on NATS beside a bare client: rates, handovers, idle units
+    Nats(nats::Args),
 }
 
 /// Builds what is measured, with optimisation, and measures it.
@@ -22,5 +25,6 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
     match bench {
         Bench::Ingest(args) => ingest::run(args),
         Bench::Queue(args) => queue::run(args),
+        Bench::Nats(args) => nats::run(args),
     }
 }
