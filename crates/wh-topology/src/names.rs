@@ -62,6 +62,14 @@ impl Names {
         format!("{}.ingest.{partition}.>", self.prefix)
     }
 
+    /// The partition whose subjects these are: the reverse of [`Self::partition_subjects`].
+    #[must_use]
+    pub fn partition_of(&self, subjects: &str) -> Option<u32> {
+        let rest = subjects.strip_prefix(&self.prefix)?.strip_prefix(".ingest.")?;
+        let partition = rest.strip_suffix(".>")?.parse().ok()?;
+        (self.partition_subjects(partition) == subjects).then_some(partition)
+    }
+
     /// A subject of partition `partition` that no block has: the stream that takes it is the partition's.
     #[must_use]
     pub fn partition_probe(&self, partition: u32) -> String {
@@ -186,6 +194,20 @@ mod tests {
         }
         for bad in ["wh-ingest-2147483648", "wh-ingest-99999999999", "wh-ingest-1x", "other-1", "wh-ingest1"] {
             assert_eq!(shard(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_partition_is_read_back_only_from_its_own_subjects() {
+        let spec = Spec::new(Choices { prefix: "prod".into(), ..Choices::default() }).unwrap();
+        let names = spec.names();
+        for good in [0, 7, 1023] {
+            assert_eq!(names.partition_of(&names.partition_subjects(good)), Some(good));
+        }
+        for bad in
+            ["prod.ingest.>", "prod.ingest.07.>", "prod.ingest.1", "prod.ingest.1.2.>", "wh.ingest.1.>", "prod.hist.>"]
+        {
+            assert_eq!(names.partition_of(bad), None, "{bad}");
         }
     }
 

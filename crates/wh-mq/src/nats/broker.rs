@@ -49,12 +49,14 @@ impl Broker {
     /// Safe.
     pub async fn open(connection: Connection, options: Options) -> Result<Self> {
         let partitions = open::partitions(&connection, &options).await?;
+        let leftovers = open::leftovers(&connection, &options).await?;
         open::streams(&connection, &options).await?;
         let publisher = Publisher::open(&connection).await.map_err(|error| error::request("open queue", error))?;
         let shared = Arc::new(Shared {
             publish: publish::Publish::new(publisher, options.publish_window),
             connection,
             partitions,
+            leftovers,
             letters: letters::Letters::default(),
             units: unit::Units::default(),
             faults: Faults::default(),
@@ -88,7 +90,7 @@ impl Broker {
     /// it is not read, and a minute.
     #[must_use]
     pub fn ack_wait(&self) -> Duration {
-        let durables = self.0.shared.partitions.iter().flat_map(|partition| &partition.durables);
+        let durables = self.0.shared.partitions.iter().flat_map(|partition| partition.durables.values());
         durables.map(|durable| durable.ack_wait).min().unwrap_or(Duration::from_secs(60))
     }
 
@@ -127,8 +129,7 @@ impl crate::Broker for Broker {
     }
 
     async fn extra_units(&self) -> Result<BTreeSet<Unit>> {
-        // only the configured partitions are open
-        Ok(BTreeSet::new())
+        unit::extra(self.ingests("extra units")?).await
     }
 
     fn unit_of(&self, tenant: &Tenant, table: &Table) -> Unit {

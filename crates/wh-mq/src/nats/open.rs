@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{Error, Kind, Result};
 use futures::{StreamExt as _, TryStreamExt as _};
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 use wh_nats::{Connection, ConsumerInfo};
 
 const OP: &str = "open queue";
@@ -46,26 +46,58 @@ async fn partition(connection: &Connection, options: &Options, index: u32) -> Re
         let what = format!("{stream} was made at {:?}, which is no time", state.created);
         Error::new(OP, Kind::Corrupt(what.into())).with_source(error)
     })?;
-    let durables = if options.role.ingests() { durables(connection, options, &stream).await? } else { Vec::new() };
+    let durables = if options.role.ingests() { durables(connection, options, &stream).await? } else { BTreeMap::new() };
     Ok(PartitionStream::new(index, stream.clone(), epoch(&stream, created), durables))
 }
 
-async fn durables(connection: &Connection, options: &Options, stream: &str) -> Result<Vec<Durable>> {
+/// Partitions beyond the configured count that have durables of ours: what is left in them must be delivered.
+///
+/// # Errors
+/// `Denied`, Unavailable.
+pub(super) async fn leftovers(connection: &Connection, options: &Options) -> Result<Vec<PartitionStream>> {
+    if !options.role.ingests() {
+        return Ok(Vec::new());
+    }
+    let (api, names) = (connection.api(), options.spec.names());
+    let mut found = Vec::new();
+    for stream in api.stream_names(&names.ingest_subjects()).await.map_err(|error| error::request(OP, error))? {
+        let state = match api.stream_state(&stream).await {
+            Ok(state) => state,
+            Err(error) if error.is_gone() => continue,
+            Err(error) => return Err(error::request(OP, error)),
+        };
+        let subjects = state.config["subjects"].as_array().into_iter().flatten();
+        let index = subjects.filter_map(|subject| names.partition_of(subject.as_str()?)).next();
+        let Some(index) = index.filter(|index| *index >= options.spec.choices().partitions) else { continue };
+        let list = api.consumer_list(&stream).await.map_err(|error| error::request(OP, error))?;
+        let ours = list.infos.iter().filter_map(|info| Some((names.shard_of(&info.name)?, info)));
+        let durables: BTreeMap<_, _> = ours.map(|(shard, info)| (shard, durable(info.name.clone(), info))).collect();
+        if let Ok(created) = state.created.parse()
+            && !durables.is_empty()
+        {
+            let epoch = epoch(&stream, created);
+            found.push(PartitionStream::new(index, stream, epoch, durables));
+        }
+    }
+    Ok(found)
+}
+
+async fn durables(connection: &Connection, options: &Options, stream: &str) -> Result<BTreeMap<u32, Durable>> {
     let list = connection.api().consumer_list(stream).await.map_err(|error| error::request(OP, error))?;
     let names = options.spec.names();
-    let mut durables = Vec::new();
+    let left = list.infos.iter().filter_map(|info| Some((names.shard_of(&info.name)?, info)));
+    let mut durables: BTreeMap<_, _> = left.map(|(shard, info)| (shard, durable(info.name.clone(), info))).collect();
     for shard in 0..options.spec.choices().shards {
+        if durables.contains_key(&shard) {
+            continue;
+        }
+        // a list may leave out what did not answer in time
         let name = names.durable(shard);
-        let info = match list.infos.iter().find(|info| info.name == name) {
-            Some(info) => durable(name, info),
-            // a list may leave out what did not answer in time
-            None => match connection.api().consumer_info(stream, &name).await {
-                Ok(info) => durable(name, &info),
-                Err(error) if error.is_gone() => return Err(missing(format!("the durable {name} of {stream}"))),
-                Err(error) => return Err(error::request(OP, error)),
-            },
-        };
-        durables.push(info);
+        match connection.api().consumer_info(stream, &name).await {
+            Ok(info) => drop(durables.insert(shard, durable(name, &info))),
+            Err(error) if error.is_gone() => return Err(missing(format!("the durable {name} of {stream}"))),
+            Err(error) => return Err(error::request(OP, error)),
+        }
     }
     Ok(durables)
 }

@@ -3,6 +3,7 @@
 use super::{cursor::epoch, fault::Faults, letters::Letters, options::Options, publish::Publish, unit::Units};
 use crate::{Error, Kind, Result, Unit};
 use std::{
+    collections::BTreeMap,
     sync::atomic::{AtomicU32, Ordering},
     time::Duration,
 };
@@ -17,13 +18,14 @@ pub(crate) struct PartitionStream {
     pub(crate) index: u32,
     /// Its stream's name.
     pub(crate) stream: String,
-    /// Its durables as they were found, by shard. Empty where this process owns no units.
-    pub(crate) durables: Vec<Durable>,
+    /// Its durables as they were found, by shard; also such that a higher count left behind. Empty where this process owns
+    /// no units.
+    pub(crate) durables: BTreeMap<u32, Durable>,
     epoch: AtomicU32,
 }
 
 impl PartitionStream {
-    pub(crate) fn new(index: u32, stream: String, epoch: Epoch, durables: Vec<Durable>) -> Self {
+    pub(crate) fn new(index: u32, stream: String, epoch: Epoch, durables: BTreeMap<u32, Durable>) -> Self {
         Self { index, stream, durables, epoch: AtomicU32::new(epoch.0) }
     }
 
@@ -70,6 +72,8 @@ pub(crate) struct Shared {
     pub(crate) options: Options,
     /// By index.
     pub(crate) partitions: Vec<PartitionStream>,
+    /// Partitions that a higher count left behind. Only units of them are of use: nothing is published there.
+    pub(crate) leftovers: Vec<PartitionStream>,
     /// The way to the partitions.
     pub(crate) publish: Publish,
     /// Where letters stand.
@@ -119,8 +123,26 @@ impl Shared {
     /// `NotFound`.
     pub(crate) fn durable(&self, op: &'static str, unit: Unit) -> Result<(&PartitionStream, &Durable)> {
         let missing = || Error::new(op, Kind::NotFound(format!("unit {unit}").into()));
-        let partition = self.partitions.get(unit.partition as usize).ok_or_else(missing)?;
-        Ok((partition, partition.durables.get(unit.shard as usize).ok_or_else(missing)?))
+        let partition = self.partition(unit).ok_or_else(missing)?;
+        Ok((partition, partition.durables.get(&unit.shard).ok_or_else(missing)?))
+    }
+
+    /// The partition of a unit, were it one that was left behind.
+    pub(crate) fn partition(&self, unit: Unit) -> Option<&PartitionStream> {
+        let left = || self.leftovers.iter().find(|partition| partition.index == unit.partition);
+        self.partitions.get(unit.partition as usize).or_else(left)
+    }
+
+    /// Where a block of a unit stands.
+    pub(crate) fn cursor(&self, unit: Unit, sequence: u64) -> Cursor {
+        // a unit that has blocks here was opened on a partition that was found
+        self.partition(unit).map_or(Cursor { epoch: Epoch(0), sequence }, |partition| partition.cursor(sequence))
+    }
+
+    /// Whether a unit is beyond the configured counts.
+    pub(crate) fn is_extra(&self, unit: Unit) -> bool {
+        let choices = self.spec().choices();
+        unit.partition >= choices.partitions || unit.shard >= choices.shards
     }
 
     /// The tail of a table's subjects.

@@ -20,8 +20,6 @@ pub(super) struct NatsFeed {
     shared: Arc<Shared>,
     term: Arc<Term>,
     control: mpsc::UnboundedSender<Control>,
-    /// Which partition: where its blocks stand.
-    partition: usize,
     released: bool,
 }
 
@@ -33,8 +31,7 @@ struct NatsSettle {
 
 impl NatsFeed {
     pub(super) fn new(shared: Arc<Shared>, term: Arc<Term>, control: mpsc::UnboundedSender<Control>) -> Self {
-        let partition = term.unit.partition as usize;
-        Self { shared, term, control, partition, released: false }
+        Self { shared, term, control, released: false }
     }
 
     /// What can be given now: a block, the end, or nothing yet.
@@ -43,7 +40,7 @@ impl NatsFeed {
             return Some(Ok(None));
         }
         if let Some(handed) = self.term.hand(&self.shared.units, self.shared.clock().now()) {
-            let cursor = self.shared.partitions[self.partition].cursor(handed.token.sequence);
+            let cursor = self.shared.cursor(self.term.unit, handed.token.sequence);
             let (token, attempt, block) = (handed.token, handed.attempt, handed.block);
             return Some(Ok(Some(Delivery { token, cursor, attempt, block })));
         }

@@ -5,6 +5,7 @@
 
 mod act;
 mod desk;
+mod extra;
 mod feed;
 mod metrics;
 mod open;
@@ -18,6 +19,7 @@ mod sizes;
 mod term;
 mod units;
 
+pub(crate) use extra::extra;
 pub(crate) use open::{close, open};
 pub(crate) use orphan::{release_orphan, unowned};
 pub(crate) use units::Units;

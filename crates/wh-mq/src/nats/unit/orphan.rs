@@ -126,7 +126,7 @@ pub(crate) async fn unowned(shared: &Arc<Shared>) -> Result<BTreeSet<Unit>> {
     const OP: &str = "unowned";
     shared.running(OP)?;
     let mut found = BTreeSet::new();
-    for partition in &shared.partitions {
+    for partition in shared.partitions.iter().chain(&shared.leftovers) {
         let list = shared.connection.api().consumer_list(partition.name()).await;
         let list = list.map_err(|error| error::request(OP, error))?;
         // a name in `missing` was not read by the list; it is not absent
@@ -138,7 +138,7 @@ pub(crate) async fn unowned(shared: &Arc<Shared>) -> Result<BTreeSet<Unit>> {
         let missing: Vec<Option<ConsumerInfo>> = stream::iter(reads).buffer_unordered(MOST_READS).collect().await;
         let units = list.infos.iter().chain(missing.iter().flatten()).filter_map(|info| {
             let shard = shared.names().shard_of(&info.name)?;
-            let durable = partition.durables.get(shard as usize)?;
+            let durable = partition.durables.get(&shard)?;
             let unit = Unit { partition: partition.index, shard };
             is_unowned(shared, unit, info, durable.pinned_ttl).then_some(unit)
         });

@@ -77,7 +77,7 @@ impl Runner {
             Some(key) => (key.tenant().clone(), key.table().clone()),
             None => (Tenant::default(), unknown_table()),
         };
-        let block = shared.partitions[unit.partition as usize].cursor(sequence);
+        let block = shared.cursor(unit, sequence);
         let letter = DeadLetter {
             id: DeadLetterId(RowCursor { block, row: 0 }),
             tenant,
