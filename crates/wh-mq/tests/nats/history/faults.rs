@@ -53,6 +53,24 @@ async fn what_is_stored_while_the_connection_is_cut_is_filled() -> Result<()> {
 }
 
 #[tokio::test]
+async fn what_the_client_dropped_because_it_came_too_fast_is_filled() -> Result<()> {
+    let stand = Stand::new().await?;
+    let (writer, proxy) = (stand.broker().await?, Tcp::start(stand.server.port()).await?);
+    let mut connecting = stand.connecting(Some(proxy.port()));
+    connecting.subscription_capacity = 512;
+    let connection = Connection::open(connecting).await?;
+    let reading = stand.broker_on(connection.clone()).await?;
+    let mut watch = follow(&reading, "t", From::Now).await?;
+    proxy.black_hole(Way::ToClient);
+    let cursors = stored(&writer, "t", "p", 0, 4_000).await?;
+    proxy.heal();
+    let shown = watch.until(cursors[3_999]).await?;
+    ensure!(shown == Shown::new(&cursors), "{}", shown.compared(&cursors));
+    ensure!(connection.state().slow_consumers > 0, "nothing was dropped");
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_server_that_restarts_costs_readers_nothing() -> Result<()> {
     let mut stand = Stand::new().await?;
     let broker = stand.broker().await?;
