@@ -26,6 +26,8 @@ pub struct Setup {
     pub lease: Duration,
     /// How long a pin outlives its owner.
     pub pinned_ttl: Duration,
+    /// What processes log.
+    pub log: &'static str,
     /// Further configuration of every process, as YAML.
     pub more: String,
 }
@@ -33,7 +35,7 @@ pub struct Setup {
 impl Default for Setup {
     fn default() -> Self {
         let seconds = Duration::from_secs;
-        Self { partitions: 4, shards: 8, lease: seconds(3), pinned_ttl: seconds(5), more: String::new() }
+        Self { partitions: 4, shards: 8, lease: seconds(3), pinned_ttl: seconds(5), log: "debug", more: String::new() }
     }
 }
 
@@ -64,8 +66,9 @@ impl Setup {
         Ok(Spec::new(choices)?)
     }
 
-    fn options(&self) -> Result<nats::Options> {
-        let spec = self.spec()?;
+    /// The server's users; with the rights of so many shards at least, as some may be left to be drained.
+    fn options(&self, shards: u32) -> Result<nats::Options> {
+        let spec = Self { shards: self.shards.max(shards), ..self.clone() }.spec()?;
         let user = |options: nats::Options, role: Role| {
             options.user(role.user(), Rights::new(&spec, role).print(RightsFormat::Nats))
         };
@@ -101,7 +104,7 @@ impl Fleet {
     /// # Errors
     /// As [`Self::new`].
     pub async fn behind(engine: clickhouse::Server, url: &str, setup: Setup) -> Result<Self> {
-        let nats = nats::Server::with(setup.options()?).await?;
+        let nats = nats::Server::with(setup.options(0)?).await?;
         create(&mut nats.operator(), &setup, &BTreeSet::new()).await?;
         let dir = tempfile::tempdir()?;
         fs::write(dir.path().join("operator.key"), KEY)?;
@@ -116,7 +119,7 @@ impl Fleet {
     }
 
     /// What an operator does to change the counts, while no process runs: creates what is new, says the new counts in
-    /// every partition that stays, and prints the rights anew. Deletes nothing. Processes that start after it know the new
+    /// every partition that stays, and prints the rights anew, without taking any away. Deletes nothing. Processes that start after it know the new
     /// counts.
     ///
     /// # Errors
@@ -124,6 +127,7 @@ impl Fleet {
     pub async fn change_counts(&mut self, partitions: u32, shards: u32) -> Result<()> {
         let there = files(&self.setup)?.into_iter().map(|(name, _)| name).collect();
         self.there.extend::<BTreeSet<String>>(there);
+        let drained = self.setup.shards;
         self.setup.partitions = partitions;
         self.setup.shards = shards;
         let mut operator = self.nats.operator();
@@ -136,7 +140,7 @@ impl Fleet {
                 operator.change_stream(stream, &metadata).await?;
             }
         }
-        self.nats.reload(self.setup.options()?).await
+        self.nats.reload(self.setup.options(drained)?).await
     }
 
     /// Starts a process that takes events, and waits until it is ready.
@@ -181,12 +185,12 @@ impl Fleet {
     }
 
     fn config(&self, name: &str, role: Role, port: u16) -> Result<String> {
-        let (dir, Setup { partitions, shards, lease, more, .. }) = (self.dir.path(), &self.setup);
+        let (dir, Setup { partitions, shards, lease, log, more, .. }) = (self.dir.path(), &self.setup);
         let (key, password, data) = (dir.join("operator.key"), dir.join("password"), dir.join("data"));
         let (urls, user, clickhouse) = (self.nats.url(), role.user(), &self.clickhouse);
         let mut text = String::new();
         writeln!(text, "data_dir: {data:?}\ninstance_id: {name}\nserver: {{port: {port}}}")?;
-        writeln!(text, "auth: {{operator_key_file: {key:?}}}\nlog: {{level: debug}}")?;
+        writeln!(text, "auth: {{operator_key_file: {key:?}}}\nlog: {{level: {log}}}")?;
         writeln!(text, "mq:\n  backend: nats\n  nats: {{urls: {urls:?}, user: {user}, password_file: {password:?},")?;
         writeln!(text, "    partitions: {partitions}, shards: {shards}, replicas: 1, topology_wait: 20s}}")?;
         writeln!(text, "coord: {{backend: nats, lease: {}ms}}", lease.as_millis())?;

@@ -12,3 +12,4 @@ pub use load::{Sent, Writers};
 pub use member::Member;
 pub use system::{System, TABLE, config};
 pub use traffic::{Accepted, Found, Traffic, create_tables, table};
+pub use wh_topology::Role;

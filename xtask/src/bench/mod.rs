@@ -1,5 +1,6 @@
 //! `cargo xtask bench …`: figures, each as a ratio to a limit measured in the same run. Never a pass mark.
 
+mod failover;
 mod ingest;
 mod load;
 mod machine;
@@ -18,6 +19,8 @@ pub(crate) enum Bench {
     Queue(queue::Args),
     /// The queue on NATS beside a bare client: rates, handovers, idle units
     Nats(nats::Args),
+    /// How soon rows flow again when processes come, stop and crash
+    Failover(failover::Args),
 }
 
 /// Builds what is measured, with optimisation, and measures it.
@@ -26,5 +29,6 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
         Bench::Ingest(args) => ingest::run(args),
         Bench::Queue(args) => queue::run(args),
         Bench::Nats(args) => nats::run(args),
+        Bench::Failover(args) => failover::run(args),
     }
 }
