@@ -36,6 +36,7 @@ impl Runner {
                 }
                 Command::Reset => {
                     metrics::reset("gap");
+                    self.term.lock().desk.reset();
                     let (api, stream, durable) =
                         (self.shared.connection.api(), self.stream.clone(), self.durable.clone());
                     self.asks.push(async move { Answer::Reset(api.reset(&stream, &durable).await) }.boxed());

@@ -44,6 +44,8 @@ struct Entry<R> {
     /// Which block it is, where it can be read.
     id: Option<BlockId>,
     reply: R,
+    /// The resets before its reply came.
+    era: u64,
     rows: u32,
     bytes: u32,
     attempt: u32,
@@ -84,6 +86,8 @@ pub(super) struct Desk<R> {
     attempts: HashMap<u64, u32>,
     sizes: Sizes,
     deliveries: u64,
+    /// Resets so far: a reply of before one settles nothing until its block has come again.
+    era: u64,
 }
 
 /// Blocks, their rows and bytes.
@@ -125,6 +129,7 @@ impl<R: Clone> Desk<R> {
             attempts,
             sizes: Sizes::default(),
             deliveries: first,
+            era: 0,
         }
     }
 
@@ -152,9 +157,14 @@ impl<R: Clone> Desk<R> {
         (self.entries.len() + self.settled.len()) as u64
     }
 
-    /// Blocks that are settled here while the server may not know it.
+    /// Blocks that are settled here while the server may not know it, and may be told.
     pub(super) fn unconfirmed(&self) -> Vec<(u64, R)> {
-        self.settled.all()
+        self.settled.of(self.era)
+    }
+
+    /// The durable is reset: until a block has come again, nothing can be settled by the reply it had.
+    pub(super) fn reset(&mut self) {
+        self.era += 1;
     }
 
     /// The server has nothing unsettled, and nothing to deliver: it knows of every ack.
@@ -180,14 +190,14 @@ impl<R: Clone> Desk<R> {
     /// A block came, new or again. `None` for the block: its envelope cannot be read.
     pub(super) fn arrive(&mut self, now: Mono, sequence: u64, reply: R, block: Option<Block>) -> Arrival {
         let id = block.as_ref().map(|block| block.id);
-        if let Some(same) = self.settled.renew(sequence, id, &reply) {
+        if let Some(same) = self.settled.renew(sequence, id, (&reply, self.era)) {
             return if same { Arrival::Settled } else { Arrival::Other };
         }
         if let Some(entry) = self.entries.get_mut(&sequence) {
             if entry.id != id {
                 return Arrival::Other;
             }
-            entry.reply = reply;
+            (entry.reply, entry.era) = (reply, self.era);
             match entry.state {
                 State::Queued(..) | State::Held(_) | State::Parking(_) => return Arrival::Copy,
                 State::Delayed(until) if until > now => {
@@ -222,7 +232,7 @@ impl<R: Clone> Desk<R> {
             None => State::Parking(now),
         };
         let attempt = self.attempts.remove(&sequence).unwrap_or(0).saturating_add(1);
-        let entry = Entry { state, id, reply, rows, bytes, attempt, delivery: self.deliveries };
+        let entry = Entry { state, id, reply, era: self.era, rows, bytes, attempt, delivery: self.deliveries };
         self.entries.insert(sequence, entry);
         Arrival::Queued
     }

@@ -178,6 +178,7 @@ mod tests {
             waiting: 0,
             pinned: None,
             quiet: Some(ttl),
+            undelivered: Some(ttl),
         };
         let pinned = Reading { pinned: Some(PinId::new("p")), ..quiet.clone() };
         let active = Reading { quiet: Some(ttl - Duration::from_millis(1)), ..quiet.clone() };

@@ -104,6 +104,9 @@ impl Settler {
                 break;
             }
         }
+        if again && outcome.is_ok() {
+            self.ask_after(&acks);
+        }
         let Some((sequence, reply)) = last else {
             tell(done, outcome);
             return;
@@ -118,6 +121,15 @@ impl Settler {
         }
         self.group.last.push((ack, reply));
         self.group.waiting.extend(done);
+    }
+
+    /// Lets the next request confirm acks that were sent again. Being kept alive is answered always, an ack only where
+    /// its block is still unsettled; so the first goes to the front, where an ack that waits may be the request.
+    fn ask_after(&mut self, acks: &[(u64, AckSubject)]) {
+        if let Some((_, reply)) = acks.last() {
+            self.group.acked.extend(acks.iter().map(|(sequence, _)| *sequence));
+            self.group.last.insert(0, (Ack::InProgress, reply.clone()));
+        }
     }
 
     /// Sends what was held back; the future is the request's outcome.

@@ -43,7 +43,7 @@ impl<R: Clone> Desk<R> {
 
     /// A block is done with: inserted, parked, or a probe.
     pub(in super::super) fn acked(&mut self, sequence: u64) -> Outcome<R> {
-        let Some(Entry { state, id, reply, rows, bytes, .. }) = self.entries.remove(&sequence) else {
+        let Some(Entry { state, id, reply, era, rows, bytes, .. }) = self.entries.remove(&sequence) else {
             return Outcome::Nothing;
         };
         match state {
@@ -51,7 +51,7 @@ impl<R: Clone> Desk<R> {
             State::Held(_) => self.held.sub(rows, bytes),
             State::Lapsed | State::Delayed(_) | State::Parking(_) => {}
         }
-        self.settled.add(sequence, id, reply.clone());
+        self.settled.add(sequence, id, (reply.clone(), era));
         Outcome::Send(sequence, reply)
     }
 

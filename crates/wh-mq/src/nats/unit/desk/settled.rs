@@ -6,10 +6,18 @@ use wh_types::BlockId;
 /// Most that are remembered. More than this can be unconfirmed only where acks are lost for long.
 const KEPT: usize = 65_536;
 
+#[derive(Debug)]
+struct Done<R> {
+    id: Option<BlockId>,
+    reply: R,
+    /// The resets before its reply came.
+    era: u64,
+}
+
 /// `R` is where a delivery is settled.
 #[derive(Debug)]
 pub(super) struct Settled<R> {
-    all: HashMap<u64, (Option<BlockId>, R)>,
+    all: HashMap<u64, Done<R>>,
     /// In the order they were settled. Stale where it was confirmed.
     order: VecDeque<u64>,
 }
@@ -21,8 +29,8 @@ impl<R> Default for Settled<R> {
 }
 
 impl<R: Clone> Settled<R> {
-    pub(super) fn add(&mut self, sequence: u64, id: Option<BlockId>, reply: R) {
-        if self.all.insert(sequence, (id, reply)).is_none() {
+    pub(super) fn add(&mut self, sequence: u64, id: Option<BlockId>, (reply, era): (R, u64)) {
+        if self.all.insert(sequence, Done { id, reply, era }).is_none() {
             self.order.push_back(sequence);
         }
         while self.order.len() > 2 * KEPT || self.all.len() > KEPT {
@@ -44,17 +52,19 @@ impl<R: Clone> Settled<R> {
     }
 
     /// A block came under its sequence: whether it is a copy of it. It is settled by the new reply from now on.
-    pub(super) fn renew(&mut self, sequence: u64, id: Option<BlockId>, reply: &R) -> Option<bool> {
+    pub(super) fn renew(&mut self, sequence: u64, id: Option<BlockId>, (reply, era): (&R, u64)) -> Option<bool> {
         if self.all.is_empty() {
             return None;
         }
-        let (known, last) = self.all.get_mut(&sequence)?;
-        *last = reply.clone();
-        Some(*known == id)
+        let done = self.all.get_mut(&sequence)?;
+        (done.reply, done.era) = (reply.clone(), era);
+        Some(done.id == id)
     }
 
-    pub(super) fn all(&self) -> Vec<(u64, R)> {
-        self.all.iter().map(|(sequence, (_, reply))| (*sequence, reply.clone())).collect()
+    /// Those whose replies came in this era.
+    pub(super) fn of(&self, era: u64) -> Vec<(u64, R)> {
+        let current = self.all.iter().filter(|(_, done)| done.era == era);
+        current.map(|(sequence, done)| (*sequence, done.reply.clone())).collect()
     }
 
     pub(super) fn clear(&mut self) {
@@ -74,18 +84,18 @@ mod tests {
     #[test]
     fn what_is_confirmed_is_forgotten_and_the_rest_is_bounded() {
         let mut settled = Settled::default();
-        (0..10).for_each(|n| settled.add(n, None, ()));
+        (0..10).for_each(|n| settled.add(n, None, ((), 0)));
         settled.confirm(&[0, 1, 2, 7]);
-        assert!((0..10).all(|n| settled.renew(n, None, &()).is_some() != [0, 1, 2, 7].contains(&n)));
+        assert!((0..10).all(|n| settled.renew(n, None, (&(), 0)).is_some() != [0, 1, 2, 7].contains(&n)));
         assert_eq!(settled.order.len(), 7, "a confirmed one in between goes with those before it");
         settled.confirm(&[3, 4, 5, 6]);
         assert_eq!((settled.len(), settled.order.len()), (2, 2));
-        (10..200_000).for_each(|n| settled.add(n, None, ()));
+        (10..200_000).for_each(|n| settled.add(n, None, ((), 0)));
         assert_eq!(settled.len(), KEPT);
         assert!(
             settled.order.len() <= 2 * KEPT
-                && settled.renew(199_999, None, &()).is_some()
-                && settled.renew(8, None, &()).is_none()
+                && settled.renew(199_999, None, (&(), 0)).is_some()
+                && settled.renew(8, None, (&(), 0)).is_none()
         );
         let all: Vec<u64> = (0..200_000).collect();
         settled.confirm(&all);

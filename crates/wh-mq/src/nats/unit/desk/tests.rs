@@ -214,3 +214,23 @@ fn another_block_under_a_known_sequence_is_no_copy() {
         assert_eq!(desk.arrive(now, sequence, "new".into(), None), Arrival::Other, "nor is what cannot be read");
     }
 }
+
+#[test]
+fn a_reset_makes_replies_void_until_a_copy_brings_a_new_one() {
+    let (mut desk, now) = desk(100, 10_000);
+    (1..=3).for_each(|sequence| assert_eq!(arrive(&mut desk, now, sequence, 1), Arrival::Queued));
+    desk.acked(1);
+    assert_eq!(desk.unconfirmed(), [(1, "reply 1".to_owned())]);
+    desk.reset();
+    // the second was held over the reset
+    desk.acked(2);
+    assert_eq!(desk.unconfirmed(), []);
+    assert_eq!(desk.unsettled(), 3);
+    for sequence in 1..=3 {
+        let copy = desk.arrive(now, sequence, "new".into(), Some(block(1, 10)));
+        assert_eq!(copy, if sequence < 3 { Arrival::Settled } else { Arrival::Copy });
+    }
+    let mut unconfirmed = desk.unconfirmed();
+    unconfirmed.sort();
+    assert_eq!(unconfirmed, [(1, "new".to_owned()), (2, "new".to_owned())]);
+}

@@ -164,10 +164,10 @@ impl Pull {
                 self.sole = false;
             }
             None => {
-                // nobody else can have had the unit, unless something was done after our pin could lapse
+                // nobody else can have had the unit, unless something was delivered after our pin could lapse
                 let since = now.saturating_duration_since(self.lapse.take().unwrap_or(self.renewed));
                 let lapsed = since.saturating_sub(self.times.pinned_ttl);
-                let after = reading.quiet.is_some_and(|quiet| quiet < lapsed);
+                let after = reading.undelivered.is_some_and(|ago| ago < lapsed);
                 if self.pin.is_some() && after {
                     self.sole = false;
                 }

@@ -77,6 +77,8 @@ pub(crate) struct Reading {
     pub(crate) pinned: Option<PinId>,
     /// How long ago anything was delivered or settled, by the server's own clock. `None`: never, or before a reset.
     pub(crate) quiet: Option<Duration>,
+    /// The same of deliveries alone.
+    pub(crate) undelivered: Option<Duration>,
 }
 
 /// What happened.

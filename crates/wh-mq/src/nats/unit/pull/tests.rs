@@ -22,6 +22,7 @@ fn reading(delivered: u64, pinned: Option<&str>) -> Reading {
         waiting: 0,
         pinned: pinned.map(pin),
         quiet: None,
+        undelivered: None,
     }
 }
 
@@ -298,14 +299,14 @@ fn a_pin_that_could_lapse_does_not_make_a_gap_of_anothers_term() {
     bench.step(Input::Link(false));
     bench.now += 20 * SECOND;
     bench.step(Input::Link(true));
-    let other = Reading { quiet: Some(5 * SECOND), ..reading(50, None) };
+    let other = Reading { undelivered: Some(5 * SECOND), ..reading(50, None) };
     assert_eq!(bench.read(other), [pull(None)]);
-    // but where nothing was done since, what is missing was ours
+    // but where nothing was delivered since, what is missing was ours; late acks say nothing
     let mut bench = Bench::pinned();
     bench.step(Input::Link(false));
     bench.now += 20 * SECOND;
     bench.step(Input::Link(true));
-    let nobody = Reading { quiet: Some(21 * SECOND), ..reading(50, None) };
+    let nobody = Reading { quiet: Some(MS), undelivered: Some(21 * SECOND), ..reading(50, None) };
     assert_eq!(bench.read(nobody), []);
     assert!(bench.after(500 * MS).contains(&Command::Note(Event::Gap { seen: 3 })));
 }

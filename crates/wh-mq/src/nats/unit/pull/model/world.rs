@@ -71,6 +71,7 @@ impl World {
             waiting: 0,
             pinned: None,
             quiet: None,
+            undelivered: None,
         };
         Self {
             now,
@@ -278,6 +279,7 @@ impl World {
             waiting: self.waiting.len() as u64,
             pinned: self.pinned.as_ref().map(|(pin, _)| pin.clone()),
             quiet: None,
+            undelivered: None,
         }
     }
 
