@@ -8,10 +8,12 @@
 
 mod error;
 mod key;
-#[cfg(feature = "sim")]
+#[cfg(any(feature = "nats", feature = "sim"))]
 mod kv;
 #[cfg(feature = "local")]
 pub mod local;
+#[cfg(feature = "nats")]
+pub mod nats;
 mod options;
 mod port;
 mod seen;

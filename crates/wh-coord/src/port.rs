@@ -142,7 +142,7 @@ pub trait Leases: Debug + Send + Sync {
 }
 
 /// Whether a note may be stored (co08).
-#[cfg(any(feature = "local", feature = "sim"))]
+#[cfg(any(feature = "local", feature = "nats", feature = "sim"))]
 pub(crate) fn check(note: &str) -> Result<()> {
     use crate::{Error, Kind};
     if note.len() <= MAX_NOTE {

@@ -21,7 +21,7 @@ pub struct Cluster(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     state: Mutex<State>,
-    changes: broadcast::Sender<(Key, Option<Entry>)>,
+    changes: broadcast::Sender<(Key, Option<Bytes>)>,
 }
 
 #[derive(Debug, Default)]
@@ -72,7 +72,7 @@ impl Cluster {
     pub fn overwrite(&self, key: &Key, value: impl Into<Bytes>) {
         let mut state = self.0.state.lock();
         let entry = state.put(key, value.into());
-        self.0.tell(key, Some(entry));
+        self.0.tell(key, Some(entry.value));
     }
 
     /// Removes a value, as an operator would.
@@ -94,9 +94,9 @@ impl State {
 }
 
 impl Inner {
-    fn tell(&self, key: &Key, entry: Option<Entry>) {
+    fn tell(&self, key: &Key, value: Option<Bytes>) {
         // nobody listening is fine
-        let _listeners = self.changes.send((key.clone(), entry));
+        let _listeners = self.changes.send((key.clone(), value));
     }
 }
 
@@ -180,7 +180,7 @@ impl Link {
 struct Far {
     inner: Arc<Inner>,
     link: Link,
-    heard: tokio::sync::Mutex<broadcast::Receiver<(Key, Option<Entry>)>>,
+    heard: tokio::sync::Mutex<broadcast::Receiver<(Key, Option<Bytes>)>>,
 }
 
 impl Far {
@@ -208,8 +208,9 @@ impl Store for Far {
                 return Err(Error::new("write", Kind::Conflict));
             }
             let entry = state.put(key, value);
-            self.inner.tell(key, Some(entry.clone()));
-            Ok(entry.revision)
+            let revision = entry.revision;
+            self.inner.tell(key, Some(entry.value));
+            Ok(revision)
         };
         self.ask(true, write).await
     }
@@ -235,7 +236,7 @@ impl Store for Far {
         Ok(self.ask(false, list).await)
     }
 
-    async fn heard(&self) -> Option<(Key, Option<Entry>)> {
+    async fn heard(&self) -> Option<(Key, Option<Bytes>)> {
         let mut heard = self.heard.lock().await;
         loop {
             let change = match heard.recv().await {

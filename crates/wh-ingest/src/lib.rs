@@ -8,6 +8,7 @@
 //! with the same rows under the same token; a row the sink refuses costs no other row anything.
 
 mod chunk;
+mod claim;
 #[cfg(feature = "clickhouse")]
 mod clickhouse;
 mod gate;
@@ -21,6 +22,7 @@ mod unit;
 mod work;
 mod worker;
 
+pub use claim::ClaimOptions;
 #[cfg(feature = "clickhouse")]
 pub use clickhouse::ClickHouse;
 pub use memory::{Memory, Script};

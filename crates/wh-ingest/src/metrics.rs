@@ -1,14 +1,16 @@
 //! The worker's metrics, in one place. Labels are capped (decision D28).
 
 use std::{sync::LazyLock, time::Duration};
+use wh_mq::Unit;
 use wh_types::{LabelCap, Table};
 
-/// Most tables, and most codes, that metrics tell apart.
+/// Most tables, codes and units that metrics tell apart.
 static TABLES: LazyLock<LabelCap> = LazyLock::new(|| LabelCap::new(500));
 static CODES: LazyLock<LabelCap> = LazyLock::new(|| LabelCap::new(100));
+static UNITS: LazyLock<LabelCap> = LazyLock::new(|| LabelCap::new(512));
 
 /// Names, units and meanings: the generated metrics page is made of this.
-pub(crate) const DESCRIBED: [(&str, &str); 7] = [
+pub(crate) const DESCRIBED: [(&str, &str); 14] = [
     ("wavehouse_ingest_rows_inserted_total", "rows stored in ClickHouse, by table"),
     ("wavehouse_ingest_inserts_total", "inserts by outcome"),
     ("wavehouse_ingest_insert_seconds", "time of one insert"),
@@ -19,12 +21,30 @@ pub(crate) const DESCRIBED: [(&str, &str); 7] = [
         "wavehouse_ingest_insert_doubt_total",
         "rows given back while their insert's outcome was not known: they may double",
     ),
+    ("wavehouse_ingest_rows_held", "rows delivered and not settled, in this process"),
+    ("wavehouse_ingest_unit_rows_total", "rows stored, by unit"),
+    ("wavehouse_ingest_shards_owned", "units this process works on"),
+    ("wavehouse_ingest_shard_members", "live members, as this process sees them"),
+    ("wavehouse_ingest_shards_unowned", "units with rows and no owner; told by one member: take the greatest"),
+    (
+        "wavehouse_ingest_shard_events_total",
+        "what became of units: taken, released, reset, handover_timeout, bind_failed; and lost: terms that ended",
+    ),
+    ("wavehouse_ingest_shard_handover_seconds", "from the decision to hand a unit over until it is released"),
+];
+
+const GAUGES: [&str; 4] = [
+    "wavehouse_ingest_rows_held",
+    "wavehouse_ingest_shards_owned",
+    "wavehouse_ingest_shard_members",
+    "wavehouse_ingest_shards_unowned",
 ];
 
 pub(crate) fn describe() {
     for (name, text) in DESCRIBED {
         match name {
             n if n.ends_with("_total") => metrics::describe_counter!(n, text),
+            n if GAUGES.contains(&n) => metrics::describe_gauge!(n, text),
             n => metrics::describe_histogram!(n, text),
         }
     }
@@ -54,4 +74,33 @@ pub(crate) fn parked(table: &Table, rows: u64, code: &str) {
 
 pub(crate) fn doubt(rows: u64) {
     metrics::counter!("wavehouse_ingest_insert_doubt_total").increment(rows);
+}
+
+/// A unit holds `now` rows and held `before`.
+#[expect(clippy::cast_precision_loss, reason = "a process holds far fewer than 2^52 rows")]
+pub(crate) fn held(before: usize, now: usize) {
+    metrics::gauge!("wavehouse_ingest_rows_held").increment(now as f64 - before as f64);
+}
+
+pub(crate) fn progress(unit: Unit, rows: u64) {
+    metrics::counter!("wavehouse_ingest_unit_rows_total", "unit" => UNITS.get(&unit.to_string())).increment(rows);
+}
+
+pub(crate) fn unit_event(event: &'static str) {
+    metrics::counter!("wavehouse_ingest_shard_events_total", "event" => event).increment(1);
+}
+
+pub(crate) fn handed_over(took: Duration) {
+    metrics::histogram!("wavehouse_ingest_shard_handover_seconds").record(took);
+}
+
+#[expect(clippy::cast_precision_loss, reason = "there are far fewer than 2^52 units")]
+pub(crate) fn membership(owned: usize, members: usize) {
+    metrics::gauge!("wavehouse_ingest_shards_owned").set(owned as f64);
+    metrics::gauge!("wavehouse_ingest_shard_members").set(members as f64);
+}
+
+#[expect(clippy::cast_precision_loss, reason = "there are far fewer than 2^52 units")]
+pub(crate) fn unowned(units: usize) {
+    metrics::gauge!("wavehouse_ingest_shards_unowned").set(units as f64);
 }

@@ -22,7 +22,11 @@ pub struct Options {
     pub backoff: Backoff,
     /// How long rows of a table that is gone are held before they are parked.
     pub missing_table_hold: Duration,
-    /// How long a stop may take: inserts in flight and one last insert for each table.
+    /// How long one insert may take: the sink's own bound. What is begun is awaited for so long.
+    pub insert_timeout: Duration,
+    /// How long a unit that another is to have may take to settle what it holds.
+    pub handover_bound: Duration,
+    /// How long a stop may take. Inserts begin as long as one may end inside of it: keep it above `insert_timeout`.
     pub stop_budget: Duration,
 }
 
@@ -37,6 +41,8 @@ impl Default for Options {
             ack_wait: Duration::from_secs(60),
             backoff: Backoff::half_jitter(Duration::from_secs(1), Duration::from_secs(30)),
             missing_table_hold: Duration::from_secs(600),
+            insert_timeout: Duration::from_secs(30),
+            handover_bound: Duration::from_secs(60),
             stop_budget: Duration::from_secs(35),
         }
     }

@@ -60,7 +60,7 @@ pub(crate) struct TableRows {
     pub(crate) tenant: Tenant,
     pub(crate) table: Table,
     held: BTreeMap<u64, Held>,
-    /// Of `held`, kept beside it: asked for with every block and every settlement.
+    /// Of `held`: asked for with every block and every settlement.
     held_rows: usize,
     held_bytes: usize,
     waiting: VecDeque<u64>,
@@ -69,6 +69,7 @@ pub(crate) struct TableRows {
     oldest: Option<Mono>,
     work: VecDeque<Work>,
     in_flight: bool,
+    doubt: bool,
     missing_since: Option<Mono>,
 }
 
@@ -86,6 +87,7 @@ impl TableRows {
             oldest: None,
             work: VecDeque::new(),
             in_flight: false,
+            doubt: false,
             missing_since: None,
         }
     }
@@ -124,6 +126,18 @@ impl TableRows {
 
     pub(crate) fn in_flight(&self) -> bool {
         self.in_flight
+    }
+
+    /// Whether the front may be stored already: it is repeated as it is until it is answered (decision D9).
+    pub(crate) fn in_doubt(&self) -> bool {
+        self.doubt
+    }
+
+    /// Rows that may double if all is given back: of a front without an answer, of blocks of which a part is stored.
+    pub(crate) fn doubtful_rows(&self) -> u64 {
+        let parts = self.held.values().map(|held| u64::from(held.delivery.block.rows - held.left)).sum::<u64>();
+        let front = self.work.front().filter(|_| self.doubt || self.in_flight);
+        parts + front.map_or(0, |work| work.chunk().rows())
     }
 
     pub(crate) fn due(&self, now: Mono, flush: bool, options: &Options) -> Due {
@@ -245,6 +259,7 @@ impl TableRows {
     /// The work in flight is done: its rows are stored or parked. Gives the blocks that are now done whole.
     pub(crate) fn done(&mut self) -> Vec<AckToken> {
         self.in_flight = false;
+        self.doubt = false;
         self.missing_since = None;
         let Some(work) = self.work.pop_front() else { return Vec::new() };
         let mut tokens = Vec::new();
@@ -263,6 +278,9 @@ impl TableRows {
         self.in_flight = false;
         let Some(Work::Insert(chunk)) = self.work.front() else { return true };
         let rows = chunk.rows();
+        // an answer ends a doubt; not having been reached says nothing of the try before
+        let open = self.doubt && error.failure != Failure::Rejected && !error.splittable;
+        self.doubt = open || error.failure == Failure::Unknown;
         if error.failure == Failure::NoTable {
             let since = *self.missing_since.get_or_insert(now);
             if now.saturating_duration_since(since) < missing_hold {

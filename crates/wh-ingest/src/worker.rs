@@ -1,12 +1,25 @@
-//! The worker: one loop per unit, all under one stop signal. Which units are ours is a later part's question; alone in
-//! a process it takes them all.
+//! The worker: one loop per unit. Alone in a process it takes every unit; with claims it takes those that are its share.
 
-use crate::{gate::Gates, metrics, options::Options, sink::Sinks, unit::UnitLoop};
+use crate::{
+    claim::{self, ClaimOptions},
+    gate::Gates,
+    metrics,
+    options::Options,
+    sink::Sinks,
+    unit::{Orders, Terms, UnitLoop, Wish},
+};
 use futures::{StreamExt, stream::FuturesUnordered};
-use std::sync::Arc;
-use tracing::{info, warn};
-use wh_mq::{Broker, Budget, Error, Feed, Unit};
+use std::{sync::Arc, time::Duration};
+use tokio::sync::watch;
+use tracing::{error, info, warn};
+use wh_coord::Leases;
+use wh_mq::{Broker, Budget, Error, Feed, Kind, Unit};
 use wh_types::{Class, Clock, Entropy, Mono, Stop, Tasks};
+
+/// A unit that cannot be taken for so long is an error, not a warning.
+const BIND_PATIENCE: Duration = Duration::from_mins(1);
+/// How soon a unit is tried again that somebody else still has.
+const HELD_AGAIN: Duration = Duration::from_millis(500);
 
 /// What a worker works with.
 #[derive(Clone, Debug)]
@@ -26,6 +39,8 @@ pub struct Parts {
 pub struct Worker {
     parts: Parts,
     options: Options,
+    claims: Option<(Arc<dyn Leases>, ClaimOptions)>,
+    tasks: Tasks,
 }
 
 /// What all units of one worker share.
@@ -34,6 +49,7 @@ pub(crate) struct Shared {
     pub(crate) parts: Parts,
     pub(crate) options: Options,
     pub(crate) gates: Gates,
+    pub(crate) tasks: Tasks,
 }
 
 impl Worker {
@@ -41,44 +57,75 @@ impl Worker {
     #[must_use]
     pub fn new(parts: Parts, options: Options) -> Self {
         metrics::describe();
-        Self { parts, options }
+        Self { parts, options, claims: None, tasks: Tasks::new() }
     }
 
-    /// Takes every unit of the broker and works until `stop` is given, then flushes what it holds, gives back the rest
-    /// and releases the units, within `Options::stop_budget`.
+    /// The same, one of several over one queue: it takes part in sharing out the units by leases, and works on those
+    /// that are its own.
+    #[must_use]
+    pub fn with_claims(mut self, leases: Arc<dyn Leases>, options: ClaimOptions) -> Self {
+        self.claims = Some((leases, options));
+        self
+    }
+
+    /// The same, with its tasks in a group of the caller's.
+    #[must_use]
+    pub fn with_tasks(mut self, tasks: Tasks) -> Self {
+        self.tasks = tasks;
+        self
+    }
+
+    /// Works until `stop` is given, then flushes what it holds, gives back the rest and releases its units, within
+    /// `Options::stop_budget`. Without claims it takes every unit of the broker. With claims it ends its membership as
+    /// the last thing; leases are given to it and not closed by it.
     ///
     /// # Errors
     /// Delivery of a unit ended for good (its stream is gone or corrupt). What was held is flushed first.
     /// # Cancel safety
-    /// Detached: blocks that were held come back after the queue's `ack_wait`. Give `stop` instead.
+    /// Detached: its units stop by themselves; blocks that were held come back after the queue's `ack_wait` at the
+    /// latest. Give `stop` instead.
     pub async fn run(self, stop: Stop) -> Result<(), Error> {
-        let units = self.parts.broker.units();
-        let budget = share(&self.options, units.len());
-        let shared = Arc::new(Shared { parts: self.parts, options: self.options, gates: Gates::new() });
-        let (tasks, failed) = (Tasks::new(), stop.child());
-        let mut ends = FuturesUnordered::new();
-        for unit in units {
-            let (shared, stop) = (shared.clone(), failed.clone());
-            ends.push(tasks.spawn("ingest/unit", async move { run_unit(shared, unit, budget, stop).await }));
+        let Self { parts, options, claims, tasks } = self;
+        let shared = Arc::new(Shared { parts, options, gates: Gates::new(), tasks });
+        match claims {
+            None => run_all(shared, stop).await,
+            Some((leases, options)) => claim::run(shared, leases, options, stop).await,
         }
-        info!(units = ends.len(), "ingest worker started");
-        let mut outcome = Ok(());
-        while let Some(end) = ends.next().await {
-            let end = end.unwrap_or_else(|panic| {
-                Err(Error::new("ingest", wh_mq::Kind::Bug("a unit's task panicked".into())).with_source(panic))
-            });
-            if let Err(error) = end {
+    }
+}
+
+async fn run_all(shared: Arc<Shared>, stop: Stop) -> Result<(), Error> {
+    let units = shared.parts.broker.units();
+    let (orders, _) = watch::channel(Orders::work(share(&shared.options, units.len())));
+    let mut ends = FuturesUnordered::new();
+    for unit in units {
+        let terms = Terms { orders: orders.subscribe(), term: None, orphan: false };
+        ends.push(spawn_unit(&shared, unit, terms));
+    }
+    info!(units = ends.len(), "ingest worker started");
+    let mut outcome = Ok(());
+    loop {
+        let end = tokio::select! {
+            () = stop.wait(), if orders.borrow().wish < Wish::Stop => {
+                orders.send_modify(|orders| orders.wish(Wish::Stop));
+                continue;
+            }
+            end = ends.next() => end,
+        };
+        match end {
+            None => return outcome,
+            Some(Ok(())) => {}
+            Some(Err(error)) => {
                 // One unit that ended for good ends the worker: a process that ingests half its tables looks healthy.
-                failed.give();
+                orders.send_modify(|orders| orders.wish(Wish::Stop));
                 outcome = Err(error);
             }
         }
-        outcome
     }
 }
 
 /// An even part of what the process may hold, never under two full batches.
-fn share(options: &Options, units: usize) -> Budget {
+pub(crate) fn share(options: &Options, units: usize) -> Budget {
     let units = units.max(1);
     let least = usize::try_from(options.batch_rows.saturating_mul(2)).unwrap_or(usize::MAX);
     // Batches are counted in decoded bytes, budgets in compressed ones, so two batches always fit in this.
@@ -86,16 +133,37 @@ fn share(options: &Options, units: usize) -> Budget {
     Budget { rows: (options.held_rows / units).max(least), bytes: (options.held_bytes / units).max(least_bytes) }
 }
 
-async fn run_unit(shared: Arc<Shared>, unit: Unit, budget: Budget, stop: Stop) -> Result<(), Error> {
-    let Some(feed) = bind(&shared, unit, budget, &stop).await? else { return Ok(()) };
-    UnitLoop::new(shared, feed, budget).run(stop).await
+/// Starts the task of a unit. The future gives how it ended.
+pub(crate) fn spawn_unit(
+    shared: &Arc<Shared>,
+    unit: Unit,
+    terms: Terms,
+) -> impl Future<Output = Result<(), Error>> + Send + use<> {
+    let own = shared.clone();
+    let task = shared.tasks.spawn("ingest/unit", async move { run_unit(own, unit, terms).await });
+    async move {
+        let panicked = |panic| Err(Error::new("ingest", Kind::Bug("a unit's task panicked".into())).with_source(panic));
+        task.await.unwrap_or_else(panicked)
+    }
 }
 
-/// Takes the unit, waiting while the queue cannot be reached. `None`: stopped meanwhile.
-async fn bind(shared: &Shared, unit: Unit, budget: Budget, stop: &Stop) -> Result<Option<Box<dyn Feed>>, Error> {
-    let mut failures = 0;
+async fn run_unit(shared: Arc<Shared>, unit: Unit, mut terms: Terms) -> Result<(), Error> {
+    let Some(feed) = bind(&shared, unit, &mut terms).await? else { return Ok(()) };
+    metrics::unit_event("taken");
+    let outcome = UnitLoop::new(shared, feed, terms).run().await;
+    metrics::unit_event("released");
+    outcome
+}
+
+/// Takes the unit, waiting while the queue cannot be reached. `None`: not wanted any more.
+async fn bind(shared: &Shared, unit: Unit, terms: &mut Terms) -> Result<Option<Box<dyn Feed>>, Error> {
+    let (mut failures, began) = (0, shared.parts.clock.now());
     loop {
-        let error = match shared.parts.broker.feed(unit, budget).await {
+        let orders = *terms.orders.borrow_and_update();
+        if orders.wish > Wish::Work {
+            return Ok(None);
+        }
+        let error = match shared.parts.broker.feed(unit, orders.budget).await {
             Ok(feed) => return Ok(Some(feed)),
             Err(error) => error,
         };
@@ -107,10 +175,22 @@ async fn bind(shared: &Shared, unit: Unit, budget: Budget, stop: &Stop) -> Resul
             return Err(error);
         }
         failures += 1;
-        let delay = shared.options.backoff.delay(failures, &*shared.parts.entropy);
-        warn!(unit = %unit, %error, retry_ms = delay.as_millis(), "unit {unit} could not be taken, retrying");
+        metrics::unit_event("bind_failed");
+        let mut delay = shared.options.backoff.delay(failures, &*shared.parts.entropy);
+        if class == Class::Conflict && terms.term.is_some() {
+            delay = delay.min(HELD_AGAIN);
+        }
+        let (retry_ms, for_ms) = (delay.as_millis(), (shared.parts.clock.now() - began).as_millis());
+        if for_ms < BIND_PATIENCE.as_millis() {
+            warn!(%unit, %error, retry_ms, "unit {unit} could not be taken, retrying");
+        } else {
+            error!(%unit, %error, retry_ms, for_ms, "unit {unit} cannot be taken");
+        }
         tokio::select! {
-            () = stop.wait() => return Ok(None),
+            // orders that have no giver any more are those to stop
+            changed = terms.orders.changed() => if changed.is_err() {
+                return Ok(None);
+            },
             () = tokio::time::sleep(delay) => {}
         }
     }
@@ -118,7 +198,7 @@ async fn bind(shared: &Shared, unit: Unit, budget: Budget, stop: &Stop) -> Resul
 
 /// A moment that never comes, for a timer with nothing to wait for.
 pub(crate) fn never(now: Mono) -> Mono {
-    now + std::time::Duration::from_secs(86_400 * 365)
+    now + Duration::from_secs(86_400 * 365)
 }
 
 #[cfg(test)]

@@ -73,25 +73,17 @@ impl<S: Store> Shared<S> {
         self.changes.send_modify(|n| *n += 1);
     }
 
-    /// Hears of changes as they happen. A renewal that says nothing new is noted as a sighting and wakes nobody, so that
-    /// many members do not wake each other all the time.
+    /// Hears of changes as they happen. A renewal that says nothing new wakes nobody, so that many members do not wake
+    /// each other all the time.
     async fn listen(&self) {
         loop {
-            let (key, entry) = tokio::select! {
+            let heard = tokio::select! {
                 () = self.closed.wait() => return,
-                heard = self.store.heard() => match heard {
-                    Some(heard) => heard,
-                    None => return,
-                },
+                heard = self.store.heard() => heard,
             };
-            let news = match entry {
-                Some(entry) => {
-                    let value = Value::read(&entry.value, self.options.duration);
-                    self.sightings.hear(&key, &entry, &value, self.now())
-                }
-                None => true,
-            };
-            if news {
+            let Some((key, value)) = heard else { return };
+            let value = value.map(|value| Value::read(&value, self.options.duration));
+            if value.is_none_or(|value| self.sightings.is_news(&key, &value)) {
                 self.changed();
             }
         }

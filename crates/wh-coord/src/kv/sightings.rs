@@ -31,11 +31,9 @@ impl Sightings {
         known.value.clone().seen(known.revision, lapses)
     }
 
-    /// Notes what was heard; gives whether it says anything new beyond that its holder lives.
-    pub(super) fn hear(&self, key: &Key, entry: &Entry, value: &Value, now: Mono) -> bool {
-        let before = self.0.lock().get(key).map(|known| (known.revision, known.value.clone()));
-        let seen = self.see(key, entry, value.clone(), now);
-        before.is_none_or(|(revision, before)| revision < seen.revision && before != *value)
+    /// Whether a value that was heard of says anything beyond that its holder lives.
+    pub(super) fn is_news(&self, key: &Key, value: &Value) -> bool {
+        self.0.lock().get(key).is_none_or(|known| known.value != *value)
     }
 
     pub(super) fn forget(&self, key: &Key) {
@@ -78,8 +76,7 @@ mod tests {
         assert_eq!(see(5, 7), start + 10 * second, "the same revision does not move it");
         assert_eq!(see(6, 8), start + 18 * second);
         assert_eq!(see(5, 9), start + 18 * second, "an old read from a copy that lags behind says nothing");
-        let (_, gone) = (Key::new("x.y").unwrap(), all.keep_only(&Key::new("x").unwrap(), &BTreeMap::new()));
-        let () = gone;
+        all.keep_only(&Key::new("x").unwrap(), &BTreeMap::new());
         assert_eq!(see(6, 20), start + 18 * second, "another prefix does not forget it");
         all.forget(&key);
         assert_eq!(see(6, 20), start + 30 * second);
@@ -88,13 +85,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_bare_renewal_is_no_news() {
         let (all, key, now) = (Sightings::default(), Key::new("k").unwrap(), SystemClock.now());
-        let hear = |revision, note| {
-            let (entry, value) = entry(revision, note);
-            all.hear(&key, &entry, &value, now)
-        };
-        assert!(hear(1, "a"), "a claim");
-        assert!(!hear(2, "a"), "a renewal");
-        assert!(hear(3, "b"), "a note");
-        assert!(!hear(2, "a"), "an old one");
+        let ((first, a), (_, b)) = (entry(1, "a"), entry(2, "b"));
+        assert!(all.is_news(&key, &a), "a claim");
+        all.see(&key, &first, a.clone(), now);
+        assert!(!all.is_news(&key, &a), "a renewal");
+        assert!(all.is_news(&key, &b), "a note");
     }
 }

@@ -31,7 +31,7 @@ pub(crate) trait Store: Debug + Send + Sync + 'static {
     /// All values one step below a prefix, in one read.
     async fn list(&self, prefix: &Key) -> Result<BTreeMap<Key, Entry>>;
 
-    /// The next change that is heard of, of any key: its new value, or `None` where it was removed or is not known.
-    /// `None`: nothing is heard any more.
-    async fn heard(&self) -> Option<(Key, Option<Entry>)>;
+    /// The next change that is heard of, of any key: its new value, or `None` where it was removed. `None`: nothing is
+    /// heard any more.
+    async fn heard(&self) -> Option<(Key, Option<Bytes>)>;
 }

@@ -1,133 +1,22 @@
-//! One unit's loop: takes blocks, lets each table decide, runs its inserts, settles. Decides nothing about rows itself.
+//! A unit's tables: what comes goes to its table, tables act when they want to and may, what they did is settled.
 
+use super::{Slot, UnitLoop};
 use crate::{
     gate::{Ask, Scope},
     metrics,
     table::{Due, TableRows, Work},
     work::{End, Key, insert, park},
-    worker::{Shared, never},
 };
-use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
-use std::{
-    collections::{BTreeSet, HashMap},
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 use tracing::{debug, error, info, warn};
-use wh_mq::{AckToken, Budget, Delivery, Error, Feed, Settle, Unit, Verdict};
-use wh_types::{Class, MAX_BLOCK_ROWS, Mono, Stop, Table, Tenant};
+use wh_mq::{AckToken, Delivery, Verdict};
+use wh_types::{Class, MAX_BLOCK_ROWS, Mono, Table, Tenant};
 
 /// Parked rows of one table are logged this often.
 const TOLD_EVERY: Duration = Duration::from_secs(10);
 
-#[derive(Debug)]
-struct Slot {
-    rows: TableRows,
-    timer: Option<Mono>,
-    /// Waits for a gate to open, not only for its timer.
-    gated: bool,
-    /// Fails by itself, while others of its pool do not: until when its gate is shut.
-    alone_until: Option<Mono>,
-    /// When parked rows were last logged, and how many were parked since.
-    told: Option<Mono>,
-    untold: u64,
-}
-
-pub(crate) struct UnitLoop {
-    shared: Arc<Shared>,
-    unit: Unit,
-    budget: Budget,
-    feed: Box<dyn Feed>,
-    settle: Arc<dyn Settle>,
-    tables: Vec<Option<Slot>>,
-    free: Vec<Key>,
-    by_name: HashMap<(Tenant, Table), Key>,
-    timers: BTreeSet<(Mono, Key)>,
-    held_rows: usize,
-    held_bytes: usize,
-    running: FuturesUnordered<BoxFuture<'static, (Key, u64, End)>>,
-    acks: FuturesUnordered<BoxFuture<'static, ()>>,
-    /// Set by a stop: flush all, wait for no gate.
-    flushing: bool,
-}
-
 impl UnitLoop {
-    pub(crate) fn new(shared: Arc<Shared>, feed: Box<dyn Feed>, budget: Budget) -> Self {
-        Self {
-            shared,
-            unit: feed.unit(),
-            budget,
-            settle: feed.settle(),
-            feed,
-            tables: Vec::new(),
-            free: Vec::new(),
-            by_name: HashMap::new(),
-            timers: BTreeSet::new(),
-            held_rows: 0,
-            held_bytes: 0,
-            running: FuturesUnordered::new(),
-            acks: FuturesUnordered::new(),
-            flushing: false,
-        }
-    }
-
-    pub(crate) async fn run(mut self, stop: Stop) -> Result<(), Error> {
-        let mut opened = self.shared.gates.opened();
-        let every = (self.shared.options.ack_wait / 3).max(Duration::from_millis(10));
-        let mut keep_alive = self.now() + every;
-        let (mut delivering, mut outcome, mut deadline) = (true, Ok(()), None::<Mono>);
-        loop {
-            if self.flushing && !delivering && self.running.is_empty() {
-                break;
-            }
-            let now = self.now();
-            let timer = self.timers.first().map_or_else(|| never(now), |(at, _)| *at);
-            tokio::select! {
-                biased;
-                () = stop.wait(), if deadline.is_none() => {
-                    // not `now`: an idle loop has waited since
-                    deadline = Some(self.now() + self.shared.options.stop_budget);
-                    if let Err(error) = self.feed.halt().await {
-                        debug!(unit = %self.unit, %error, "halting unit {} failed", self.unit);
-                    }
-                }
-                () = tokio::time::sleep_until(deadline.unwrap_or_else(|| never(now))), if deadline.is_some() => {
-                    warn!(unit = %self.unit, rows = self.held_rows, "unit {} ran out of its stop's time", self.unit);
-                    break;
-                }
-                Some((key, rows, end)) = self.running.next() => self.finished(key, rows, end),
-                Some(()) = self.acks.next() => {}
-                _ = opened.changed() => self.wake_gated(),
-                () = tokio::time::sleep_until(timer) => self.fire(),
-                () = tokio::time::sleep_until(keep_alive) => {
-                    keep_alive = self.now() + every;
-                    self.keep_alive();
-                }
-                next = self.feed.next(), if delivering => match next {
-                    Ok(Some(delivery)) => self.accept(delivery),
-                    Ok(None) => {
-                        delivering = false;
-                        self.flush();
-                    }
-                    Err(error) => {
-                        error!(unit = %self.unit, %error, "delivery of unit {} ended", self.unit);
-                        delivering = false;
-                        deadline.get_or_insert(self.now() + self.shared.options.stop_budget);
-                        outcome = Err(error);
-                        self.flush();
-                    }
-                },
-            }
-        }
-        self.end().await;
-        outcome
-    }
-
-    fn now(&self) -> Mono {
-        self.shared.parts.clock.now()
-    }
-
-    fn accept(&mut self, delivery: Delivery) {
+    pub(super) fn accept(&mut self, delivery: Delivery) {
         let (rows, bytes) = (delivery.block.rows as usize, delivery.block.body.len());
         let key = self.key(&delivery.block.tenant, &delivery.block.table);
         let now = self.now();
@@ -136,7 +25,8 @@ impl UnitLoop {
             self.held_rows += rows;
             self.held_bytes += bytes;
         }
-        self.consider(key, false);
+        let fresh = slot.fresh;
+        self.consider(key, fresh);
         self.bound_failing(key);
         if self.at_its_share() {
             // Nothing more will be delivered until something is settled: do not wait for size or time.
@@ -167,9 +57,11 @@ impl UnitLoop {
         if let Some(key) = self.by_name.get(&name) {
             return *key;
         }
+        let now = self.now();
         let slot = Slot {
             rows: TableRows::new(name.0.clone(), name.1.clone()),
             timer: None,
+            fresh: self.fresh_until.is_some_and(|until| now < until),
             gated: false,
             alone_until: None,
             told: None,
@@ -187,21 +79,22 @@ impl UnitLoop {
     }
 
     /// Lets a table act if it wants to and may; else notes when to look again.
-    fn consider(&mut self, key: Key, flush: bool) {
+    pub(super) fn consider(&mut self, key: Key, flush: bool) {
         let now = self.now();
         let flush = flush || self.flushing;
         self.set_timer(key, None);
-        let shared = self.shared.clone();
+        let (shared, may_begin) = (self.shared.clone(), self.may_begin(now));
         let Some(slot) = self.tables.get_mut(key).and_then(Option::as_mut) else { return };
         slot.gated = false;
         match slot.rows.due(now, flush, &shared.options) {
             Due::Idle => {}
             Due::At(at) => self.set_timer(key, Some(at)),
+            Due::Now if !may_begin => {}
             Due::Now => match shared.parts.sinks.sink(&slot.rows.tenant) {
                 None if self.flushing => {}
                 None => self.set_timer(key, Some(now + Duration::from_secs(1))),
                 Some(sink) => match shared.gates.ask(sink.pool(), &slot.rows.table, now) {
-                    Ask::Wait(_) if self.flushing => {}
+                    Ask::Wait(_) if self.flushing && !slot.rows.in_doubt() => {}
                     Ask::Wait(at) => {
                         slot.gated = true;
                         self.set_timer(key, Some(at));
@@ -216,6 +109,7 @@ impl UnitLoop {
         let shared = self.shared.clone();
         let Some(slot) = self.tables.get_mut(key).and_then(Option::as_mut) else { return };
         let Some(work) = slot.rows.start(now, &shared.options) else { return };
+        slot.fresh = false;
         let task = match work {
             Work::Insert(chunk) => match slot.rows.frames(&chunk) {
                 Ok((encoding, frames)) => insert(&shared, &slot.rows, key, &chunk, sink, encoding, frames),
@@ -240,7 +134,7 @@ impl UnitLoop {
         self.consider(key, true);
     }
 
-    fn finished(&mut self, key: Key, rows: u64, end: End) {
+    pub(super) fn finished(&mut self, key: Key, rows: u64, end: End) {
         let (now, shared) = (self.now(), self.shared.clone());
         let Some(slot) = self.tables.get_mut(key).and_then(Option::as_mut) else { return };
         let (tenant, table) = (slot.rows.tenant.clone(), slot.rows.table.clone());
@@ -253,6 +147,7 @@ impl UnitLoop {
                     info!(%tenant, %table, away_ms = away.as_millis(), "inserts into {table} work again");
                 }
                 slot.alone_until = None;
+                metrics::progress(self.unit, rows);
                 let before = slot.rows.held();
                 let tokens = slot.rows.done();
                 self.settled(key, before, tokens);
@@ -283,7 +178,7 @@ impl UnitLoop {
                         warn!(%tenant, %table, rows, failures, since_ms = since.as_millis(), %error,
                             "insert into {table} failed, retrying");
                     }
-                    again = !self.flushing;
+                    again = !self.flushing || slot.rows.in_doubt();
                 } else {
                     // It answered, with a refusal: the pool works.
                     shared.gates.answered(&pool, &table, false, now);
@@ -313,7 +208,7 @@ impl UnitLoop {
     }
 
     /// Acks do not hold up the next insert; they are awaited before the unit is released.
-    fn settle_later(&mut self, tokens: Vec<AckToken>, verdict: Verdict) {
+    pub(super) fn settle_later(&mut self, tokens: Vec<AckToken>, verdict: Verdict) {
         if tokens.is_empty() {
             return;
         }
@@ -330,13 +225,13 @@ impl UnitLoop {
         }));
     }
 
-    fn wake_gated(&mut self) {
+    pub(super) fn wake_gated(&mut self) {
         let gated = |(key, slot): (Key, &Option<Slot>)| slot.as_ref().is_some_and(|s| s.gated).then_some(key);
         let keys = self.tables.iter().enumerate().filter_map(gated).collect::<Vec<_>>();
         keys.into_iter().for_each(|key| self.consider(key, false));
     }
 
-    fn fire(&mut self) {
+    pub(super) fn fire(&mut self) {
         let now = self.now();
         while let Some((at, key)) = self.timers.first().copied()
             && at <= now
@@ -357,7 +252,7 @@ impl UnitLoop {
     }
 
     /// Tells the queue that what is held is still worked on, and forgets tables that hold nothing.
-    fn keep_alive(&mut self) {
+    pub(super) fn keep_alive(&mut self) {
         let tokens = self.tables.iter().flatten().flat_map(|slot| slot.rows.tokens()).collect::<Vec<_>>();
         self.settle_later(tokens, Verdict::InProgress);
         for key in 0..self.tables.len() {
@@ -368,30 +263,6 @@ impl UnitLoop {
                     self.free.push(key);
                 }
             }
-        }
-    }
-
-    /// From here on every table inserts what it has, and none waits for a gate.
-    fn flush(&mut self) {
-        self.flushing = true;
-        (0..self.tables.len()).for_each(|key| self.consider(key, true));
-    }
-
-    /// Gives back what is still held, in order, and releases the unit.
-    async fn end(mut self) {
-        let unit = self.unit;
-        let in_doubt = self.tables.iter().flatten().filter(|slot| slot.rows.in_flight());
-        metrics::doubt(in_doubt.map(|slot| slot.rows.held().0 as u64).sum());
-        while self.acks.next().await.is_some() {}
-        let mut rest = self.tables.iter().flatten().flat_map(|slot| slot.rows.tokens()).collect::<Vec<_>>();
-        rest.sort_unstable_by_key(|token| token.sequence);
-        if !rest.is_empty() {
-            info!(%unit, blocks = rest.len(), rows = self.held_rows, "unit {unit} gives back what it did not insert");
-            self.settle_later(rest, Verdict::Nak { delay: Duration::ZERO });
-            while self.acks.next().await.is_some() {}
-        }
-        if let Err(error) = self.feed.release().await {
-            debug!(%unit, %error, "releasing unit {unit} failed; it frees itself later");
         }
     }
 }

@@ -1,0 +1,186 @@
+//! One unit's loop: takes blocks, lets each table decide, runs its inserts, settles. Decides nothing about rows itself.
+
+mod ending;
+mod orders;
+mod tables;
+
+pub(crate) use orders::{Orders, Wish};
+
+use crate::{
+    metrics,
+    table::TableRows,
+    work::{End, Key},
+    worker::{Shared, never},
+};
+use ending::Phase;
+use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::sync::watch;
+use tracing::error;
+use wh_coord::Term;
+use wh_mq::{Budget, Error, Feed, Settle, Unit};
+use wh_types::{Mono, Table, Tenant};
+
+/// How long after a takeover tables that come up flush their first batch at once (decision D14).
+const FRESH: Duration = Duration::from_secs(5);
+
+#[derive(Debug)]
+struct Slot {
+    rows: TableRows,
+    timer: Option<Mono>,
+    /// Its first batch is not waited for: its owner before us died.
+    fresh: bool,
+    /// Waits for a gate to open, not only for its timer.
+    gated: bool,
+    /// Fails by itself, while others of its pool do not: until when its gate is shut.
+    alone_until: Option<Mono>,
+    /// When parked rows were last logged, and how many were parked since.
+    told: Option<Mono>,
+    untold: u64,
+}
+
+pub(crate) struct UnitLoop {
+    shared: Arc<Shared>,
+    unit: Unit,
+    budget: Budget,
+    orders: watch::Receiver<Orders>,
+    /// Nothing is begun once it is over.
+    term: Option<Term>,
+    phase: Phase,
+    fresh_until: Option<Mono>,
+    feed: Box<dyn Feed>,
+    settle: Arc<dyn Settle>,
+    tables: Vec<Option<Slot>>,
+    free: Vec<Key>,
+    by_name: HashMap<(Tenant, Table), Key>,
+    timers: BTreeSet<(Mono, Key)>,
+    held_rows: usize,
+    held_bytes: usize,
+    /// As the gauge has it.
+    told_rows: usize,
+    running: FuturesUnordered<BoxFuture<'static, (Key, u64, End)>>,
+    acks: FuturesUnordered<BoxFuture<'static, ()>>,
+    /// Set once no more comes: flush all, wait for no gate.
+    flushing: bool,
+}
+
+/// Under what a unit is worked on.
+#[derive(Debug)]
+pub(crate) struct Terms {
+    /// What is wanted of it.
+    pub(crate) orders: watch::Receiver<Orders>,
+    /// The member's term, where there are others.
+    pub(crate) term: Option<Term>,
+    /// Its owner before us died.
+    pub(crate) orphan: bool,
+}
+
+impl UnitLoop {
+    pub(crate) fn new(shared: Arc<Shared>, feed: Box<dyn Feed>, terms: Terms) -> Self {
+        let budget = terms.orders.borrow().budget;
+        let fresh_until = terms.orphan.then(|| shared.parts.clock.now() + FRESH);
+        Self {
+            unit: feed.unit(),
+            shared,
+            budget,
+            orders: terms.orders,
+            term: terms.term,
+            phase: Phase::Working,
+            fresh_until,
+            settle: feed.settle(),
+            feed,
+            tables: Vec::new(),
+            free: Vec::new(),
+            by_name: HashMap::new(),
+            timers: BTreeSet::new(),
+            held_rows: 0,
+            held_bytes: 0,
+            told_rows: 0,
+            running: FuturesUnordered::new(),
+            acks: FuturesUnordered::new(),
+            flushing: false,
+        }
+    }
+
+    /// Works until it is told otherwise, or delivery ends for good.
+    pub(crate) async fn run(mut self) -> Result<(), Error> {
+        let mut opened = self.shared.gates.opened();
+        let every = (self.shared.options.ack_wait / 3).max(Duration::from_millis(10));
+        let mut keep_alive = self.now() + every;
+        let (mut delivering, mut outcome, mut heard) = (true, Ok(()), true);
+        // orders may have come before the first look
+        self.orders.mark_changed();
+        while !self.is_done(delivering) {
+            self.tell_held();
+            let now = self.now();
+            let timer = self.timers.first().map_or_else(|| never(now), |(at, _)| *at);
+            let deadline = self.phase.deadline().unwrap_or_else(|| never(now));
+            tokio::select! {
+                biased;
+                changed = self.orders.changed(), if heard => {
+                    heard = changed.is_ok();
+                    if !self.obey(heard).await && delivering {
+                        delivering = false;
+                        self.flush();
+                    }
+                }
+                () = tokio::time::sleep_until(deadline) => if self.out_of_time() {
+                    break;
+                },
+                Some((key, rows, end)) = self.running.next() => self.finished(key, rows, end),
+                Some(()) = self.acks.next() => {}
+                _ = opened.changed() => self.wake_gated(),
+                () = tokio::time::sleep_until(timer) => self.fire(),
+                () = tokio::time::sleep_until(keep_alive) => {
+                    keep_alive = self.now() + every;
+                    self.keep_alive();
+                }
+                next = self.feed.next(), if delivering => match next {
+                    Ok(Some(delivery)) => self.accept(delivery),
+                    Ok(None) => {
+                        delivering = false;
+                        self.closed();
+                    }
+                    Err(error) => {
+                        error!(unit = %self.unit, %error, "delivery of unit {} ended", self.unit);
+                        delivering = false;
+                        outcome = Err(error);
+                        self.closed();
+                    }
+                },
+            }
+        }
+        self.end().await;
+        outcome
+    }
+
+    fn now(&self) -> Mono {
+        self.shared.parts.clock.now()
+    }
+
+    /// Nothing comes any more, asked for or not.
+    fn closed(&mut self) {
+        if self.phase == Phase::Working {
+            let (now, bound) = (self.now(), self.shared.options.stop_budget);
+            self.phase = Phase::Draining { until: now + bound, ends: now + bound };
+        }
+        self.flush();
+    }
+
+    /// Whether an insert may begin: not once the term is over, whoever says so first.
+    fn may_begin(&self, now: Mono) -> bool {
+        !matches!(self.phase, Phase::Ending { .. }) && self.term.as_ref().is_none_or(|term| term.is_live(now))
+    }
+
+    /// Brings the gauge of held rows up to date.
+    fn tell_held(&mut self) {
+        if self.told_rows != self.held_rows {
+            metrics::held(self.told_rows, self.held_rows);
+            self.told_rows = self.held_rows;
+        }
+    }
+}
