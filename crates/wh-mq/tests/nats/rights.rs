@@ -107,15 +107,22 @@ async fn carry_out(case: &Case, actor: &Actor) -> (Result<()>, Vec<String>) {
 /// Everything that a role does, with everything that it may.
 async fn is_enough(place: Place) -> Result<()> {
     for role in Role::ALL {
-        for case in CASES.iter().filter(|case| case.roles.contains(&role)) {
-            if place == Place::Leaf && case.name == HEAR {
-                continue;
-            }
-            let (actor, servers) = actor(place, role, print(&place.spec()?, role), case).await?;
-            let (ended, refused) = carry_out(case, &actor).await;
+        let rights = print(&place.spec()?, role);
+        let cases = CASES.iter().filter(|case| case.roles.contains(&role));
+        let mut shared = None;
+        for case in cases.filter(|case| place != Place::Leaf || case.name != HEAR) {
+            let own;
+            let (actor, _servers) = if case.alone {
+                own = actor(place, role, rights.clone(), case).await?;
+                &own
+            } else if let Some(shared) = &shared {
+                shared
+            } else {
+                shared.insert(actor(place, role, rights.clone(), case).await?)
+            };
+            let (ended, refused) = carry_out(case, actor).await;
             ended.with_context(|| format!("{place:?}: {role}: {}", case.name))?;
             ensure!(refused.is_empty(), "{place:?}: {role}: {} was refused {refused:?}", case.name);
-            drop(servers);
         }
     }
     Ok(())
