@@ -65,6 +65,9 @@ pub struct Profile {
     pub purge: bool,
     /// A unit's tables take turns, so that one table's flood holds up no other of its unit (mq20).
     pub tables_take_turns: bool,
+    /// The history reaches back to the first block there ever was. Where it does not, what begins before it begins with
+    /// a gap.
+    pub whole_history: bool,
     /// How long a block may stay unsettled is a case's choice (mq23).
     pub ack_wait: bool,
     /// The largest body of a block.

@@ -2,6 +2,7 @@
 
 use crate::{Arm, Ending, Setup, Stand};
 use anyhow::{Context as _, bail, ensure};
+use async_trait::async_trait;
 use bytes::Bytes;
 use std::{
     sync::{
@@ -29,6 +30,7 @@ pub struct Stage {
     stand: Box<dyn Stand>,
     ids: AtomicU64,
     salt: u64,
+    whole_history: bool,
 }
 
 /// What most cases want.
@@ -90,7 +92,7 @@ impl Stage {
         let stand = arm.open(setup).await.with_context(|| format!("opening {}", arm.name()))?;
         // ids of other cases may still be known
         let salt = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0_u8);
-        Ok(Self { stand, ids: AtomicU64::new(1), salt })
+        Ok(Self { stand, ids: AtomicU64::new(1), salt, whole_history: arm.profile().whole_history })
     }
 
     /// The queue.
@@ -190,12 +192,45 @@ impl Stage {
         Ok(("a", other.context("all tables are in one unit")?))
     }
 
+    /// Follows a table of `acme` from before its first block.
+    ///
+    /// # Errors
+    /// It cannot be followed.
+    pub async fn follow_all(&self, table_name: &str, from: From) -> anyhow::Result<Box<dyn History>> {
+        Ok(self.whole(self.follow(table_name, from).await?))
+    }
+
+    /// A history from before its first block, without the gap that it begins with where it is older than the case.
+    #[must_use]
+    pub fn whole(&self, history: Box<dyn History>) -> Box<dyn History> {
+        if self.whole_history { history } else { Box::new(Older { inner: history, began: false }) }
+    }
+
     /// Follows a table of `acme`.
     ///
     /// # Errors
     /// It cannot be followed.
     pub async fn follow(&self, table_name: &str, from: From) -> anyhow::Result<Box<dyn History>> {
         Ok(self.broker().history(&tenant("acme"), &table(table_name), from).await?)
+    }
+}
+
+/// A history that may begin with a gap, since it began before the case.
+#[derive(Debug)]
+struct Older {
+    inner: Box<dyn History>,
+    began: bool,
+}
+
+#[async_trait]
+impl History for Older {
+    async fn next(&mut self) -> wh_mq::Result<Option<Happening>> {
+        let mut next = self.inner.next().await?;
+        if !self.began && matches!(next, Some(Happening::Gap(_))) {
+            next = self.inner.next().await?;
+        }
+        self.began = true;
+        Ok(next)
     }
 }
 

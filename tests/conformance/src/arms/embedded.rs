@@ -40,6 +40,7 @@ impl Arm for Embedded {
             allowances: true,
             purge: true,
             tables_take_turns: true,
+            whole_history: true,
             ack_wait: true,
             max_body: embedded::Options::new("").max_body(),
         }

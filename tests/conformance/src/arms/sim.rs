@@ -20,7 +20,14 @@ impl Arm for Sim {
     }
 
     fn profile(&self) -> Profile {
-        Profile { allowances: true, purge: true, tables_take_turns: true, ack_wait: true, max_body: 8 * 1024 * 1024 }
+        Profile {
+            allowances: true,
+            purge: true,
+            tables_take_turns: true,
+            whole_history: true,
+            ack_wait: true,
+            max_body: 8 * 1024 * 1024,
+        }
     }
 
     async fn open(&self, setup: Setup) -> anyhow::Result<Box<dyn Stand>> {

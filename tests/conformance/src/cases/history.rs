@@ -85,7 +85,7 @@ async fn mq41_from_a_cursor_shows_what_follows_settled_or_not_then_live(arm: &dy
         shows(&mut *history, &blocks[from + 1..], &cursors[from + 1..]).await?;
         shown_live(&mut *history).await?;
     }
-    let mut history = stage.follow("t", From::After(Cursor { sequence: 0, ..cursors[0] })).await?;
+    let mut history = stage.follow_all("t", From::After(Cursor { sequence: 0, ..cursors[0] })).await?;
     shows(&mut *history, &blocks, &cursors).await?;
     shown_live(&mut *history).await?;
     let (live, at) = many(&stage, 3).await?;
@@ -105,7 +105,7 @@ async fn mq41_nothing_is_lost_or_doubled_at_the_seam_under_load(arm: &dyn Arm) -
         anyhow::Ok(at)
     };
     let reader = async |from: From| {
-        let mut history = stage.follow("t", from).await?;
+        let mut history = stage.follow_all("t", from).await?;
         let (mut seen, mut live) = (Vec::new(), 0);
         while seen.len() < 20 + BLOCKS {
             match tokio::time::timeout(PATIENCE, history.next()).await.context("nothing came")?? {
@@ -159,7 +159,7 @@ async fn mq41_a_cursor_is_good_after_a_reopen(arm: &dyn Arm) -> anyhow::Result<(
 async fn mq41_a_dropped_next_loses_nothing(arm: &dyn Arm) -> anyhow::Result<()> {
     let stage = Stage::open(arm).await?;
     let (blocks, cursors) = many(&stage, 50).await?;
-    let mut history = stage.follow("t", From::After(Cursor { sequence: 0, ..cursors[0] })).await?;
+    let mut history = stage.follow_all("t", From::After(Cursor { sequence: 0, ..cursors[0] })).await?;
     let mut seen = Vec::new();
     while seen.len() < 50 {
         let next = match futures::FutureExt::now_or_never(history.next()) {
@@ -179,12 +179,12 @@ async fn mq42_from_a_time_shows_what_was_received_since(arm: &dyn Arm) -> anyhow
     let stage = Stage::open(arm).await?;
     let (blocks, cursors) = many(&stage, 10).await?;
     for from in [0, 4, 9] {
-        let mut history = stage.follow("t", From::Time(blocks[from].received)).await?;
+        let mut history = stage.follow_all("t", From::Time(blocks[from].received)).await?;
         shows(&mut *history, &blocks[from..], &cursors[from..]).await?;
         shown_live(&mut *history).await?;
         shown_nothing(&mut *history).await?;
     }
-    let mut all = stage.follow("t", From::Time(Timestamp::default())).await?;
+    let mut all = stage.follow_all("t", From::Time(Timestamp::default())).await?;
     shows(&mut *all, &blocks, &cursors).await?;
     shown_live(&mut *all).await
 }
@@ -270,7 +270,7 @@ async fn mq43_a_gap_among_what_is_kept_is_told(arm: &dyn Arm) -> anyhow::Result<
     crate::stage::settle(&*feed.settle(), &taken, wh_mq::Verdict::Ack).await?;
     forgotten(&stage, cursors[4]).await?;
     let (more, at) = many(&stage, 1).await?;
-    let mut history = stage.follow("t", From::After(Cursor { sequence: 0, ..cursors[0] })).await?;
+    let mut history = stage.follow_all("t", From::After(Cursor { sequence: 0, ..cursors[0] })).await?;
     shows(&mut *history, &blocks[..1], &cursors[..1]).await?;
     let gap = one_gap(&mut *history).await?;
     ensure!(gap.after.is_none_or(|after| after == cursors[0]), "{gap:?}");
@@ -291,14 +291,15 @@ async fn mq44_a_history_shows_one_table_of_one_tenant(arm: &dyn Arm) -> anyhow::
     ];
     let mut live = stage.follow("t", From::Now).await?;
     let cursors = stage.publish(&all).await?;
-    let mut replay = stage.follow("t", From::After(Cursor { sequence: 0, ..cursors[0] })).await?;
+    let mut replay = stage.follow_all("t", From::After(Cursor { sequence: 0, ..cursors[0] })).await?;
     shown_live(&mut *live).await?;
     ensure!(shown_block(&mut *live).await? == (cursors[2], wanted.clone()));
     ensure!(shown_block(&mut *replay).await? == (cursors[2], wanted));
     shown_live(&mut *replay).await?;
     shown_nothing(&mut *replay).await?;
     shown_nothing(&mut *live).await?;
-    let mut other = stage.broker().history(&tenant("globex"), &table("t"), From::Time(Timestamp::default())).await?;
+    let other = stage.broker().history(&tenant("globex"), &table("t"), From::Time(Timestamp::default())).await?;
+    let mut other = stage.whole(other);
     ensure!(shown_block(&mut *other).await?.0 == cursors[1]);
     shown_live(&mut *other).await
 }

@@ -56,7 +56,7 @@ async fn mq01_every_field_of_a_block_comes_back(arm: &dyn Arm) -> anyhow::Result
             stage.reopen(ending).await?;
         }
         let mut history =
-            stage.follow("t", From::After(wh_types::Cursor { epoch: epoch(&stage).await?, sequence: 0 })).await?;
+            stage.follow_all("t", From::After(wh_types::Cursor { epoch: epoch(&stage).await?, sequence: 0 })).await?;
         ensure!(shown_block(&mut *history).await?.1 == block);
         ensure!(shown_block(&mut *history).await?.1 == other);
         let mut feed = stage.feed("t", WIDE).await?;

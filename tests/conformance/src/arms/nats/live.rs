@@ -16,6 +16,7 @@ use anyhow::{Context as _, bail, ensure};
 use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
 use tokio::sync::Mutex;
+use wh_mq::Broker as _;
 use wh_nats::Connection;
 use wh_topology::{METADATA_PARTITIONS, METADATA_SHARDS, Spec};
 
@@ -99,7 +100,9 @@ impl Arm for Live {
     }
 
     fn profile(&self) -> Profile {
-        Profile { ack_wait: self.options.operator.is_some(), ..profile() }
+        // without an operator the topology is older than the suite
+        let own = self.options.operator.is_some();
+        Profile { ack_wait: own, whole_history: own, ..profile() }
     }
 
     fn shared(&self) -> bool {
@@ -123,20 +126,35 @@ impl Arm for Live {
             connection.close().await;
         }
         *turn = Some(ready);
+        let all = self.spec(&Setup { shards: ready.shards, ..setup.clone() }, ready.shards)?;
         let connecting = self.options.connecting(&self.options.user, spec.names().inbox());
-        let stand = Opened::new(connecting, spec, turn).await?;
         if self.options.operator.is_none() {
-            clean::drain(&stand.broker).await.context("removing what the case before left")?;
+            // over all units, of which the case may take fewer
+            let stand = Opened::new(connecting.clone(), all.clone(), ()).await?;
+            clean::drain(&stand.connection, &all, &stand.broker).await.context("removing what the case before left")?;
+            stand.broker.close().await;
+            stand.connection.close().await;
         }
-        Ok(Box::new(stand))
+        Ok(Box::new(Opened::new(connecting, spec, turn).await?))
     }
 
     async fn finish(&self) -> anyhow::Result<()> {
-        let made = self.turn.lock().await.take().is_some();
-        let Some(operator) = self.options.operator.as_ref().filter(|_| made) else { return Ok(()) };
+        let Some(ready) = self.turn.lock().await.take() else { return Ok(()) };
+        let setup = Setup { shards: ready.shards, ..crate::stage::setup() };
+        let spec = self.spec(&setup, ready.shards)?;
+        let Some(operator) = &self.options.operator else {
+            let connecting = self.options.connecting(&self.options.user, spec.names().inbox());
+            let stand = Opened::new(connecting, spec.clone(), ()).await?;
+            return clean::drain(&stand.connection, &spec, &stand.broker)
+                .await
+                .context("removing what the last case left");
+        };
         let connection = Connection::open(self.options.connecting(operator, "_INBOX")).await?;
-        operate::delete(&connection, &self.spec(&crate::stage::setup(), SHARDS)?).await?;
+        operate::delete(&connection, &spec).await?;
         connection.close().await;
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

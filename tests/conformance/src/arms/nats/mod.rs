@@ -19,7 +19,14 @@ use wh_topology::{Choices, Role, Spec};
 const MAX_BODY: usize = 1024 * 1024 - 8 * 1024;
 
 fn profile() -> Profile {
-    Profile { allowances: false, purge: true, tables_take_turns: false, ack_wait: true, max_body: MAX_BODY }
+    Profile {
+        allowances: false,
+        purge: true,
+        tables_take_turns: false,
+        whole_history: true,
+        ack_wait: true,
+        max_body: MAX_BODY,
+    }
 }
 
 /// What the topology of a case follows from. One partition: a case counts its units by shards, and compares cursors of

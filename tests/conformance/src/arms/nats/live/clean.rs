@@ -1,15 +1,33 @@
 //! Removing what a case left, as the restricted user: blocks by settling them, dead letters one by one. The history
 //! keeps what it has until it is old.
 
-use crate::stage::WIDE;
+use crate::stage::{WIDE, until};
 use anyhow::Context as _;
 use std::time::Duration;
 use wh_mq::{AckToken, Broker, DeadLetterQuery, Verdict, nats};
+use wh_nats::Connection;
+use wh_topology::{Spec, defaults};
 
-/// A pin of a crashed owner lasts this long at most, and a moment.
+/// How long the rest may take to come.
 const WITHIN: Duration = Duration::from_secs(40);
 
-pub(super) async fn drain(broker: &nats::Broker) -> anyhow::Result<()> {
+/// Frees every unit: no other process works here, so what looks like an owner is a crashed one of a case before.
+pub(super) async fn free(connection: &Connection, spec: &Spec, stream: &str) -> anyhow::Result<()> {
+    for shard in 0..spec.choices().shards {
+        let (api, durable) = (connection.api(), spec.names().durable(shard));
+        // a pull of a connection that is gone waits until it expires, and could still take a block and the pin
+        until("pulls of a case before wait", async || Ok(api.consumer_info(stream, &durable).await?.num_waiting == 0))
+            .await?;
+        api.unpin(stream, &durable, defaults::PRIORITY_GROUP).await?;
+        api.reset(stream, &durable).await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn drain(connection: &Connection, spec: &Spec, broker: &nats::Broker) -> anyhow::Result<()> {
+    for stream in broker.streams() {
+        free(connection, spec, stream).await?;
+    }
     tokio::time::timeout(WITHIN, blocks(broker)).await.context("blocks are left")??;
     letters(broker).await
 }
@@ -19,15 +37,6 @@ async fn blocks(broker: &nats::Broker) -> anyhow::Result<()> {
         let status = broker.status().await?;
         anyhow::Ok(status.tenants.values().map(|tenant| tenant.unsettled_blocks).sum::<u64>())
     };
-    if left().await? == 0 {
-        return Ok(());
-    }
-    for unit in broker.units() {
-        // what a crashed owner held comes at once then; where there is none this changes nothing
-        while broker.release_orphan(unit).await.is_err_and(|error| error.class() == wh_types::Class::Conflict) {
-            tokio::time::sleep(Duration::from_millis(250)).await;
-        }
-    }
     while left().await? > 0 {
         for unit in broker.units() {
             let mut feed = broker.feed(unit, WIDE).await?;

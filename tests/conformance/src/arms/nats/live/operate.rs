@@ -1,5 +1,6 @@
 //! What only an operator may do: create a topology, empty it, delete it.
 
+use super::clean;
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -49,17 +50,13 @@ pub(super) async fn create(connection: &Connection, spec: Spec, duplicate_window
     Ok(())
 }
 
-/// Removes all messages, and every pin.
+/// Removes all messages but the history's, which reaches back to the first block so, and every pin.
 pub(super) async fn empty(connection: &Connection, spec: &Spec) -> anyhow::Result<()> {
     let (api, names) = (connection.api(), spec.names());
-    for stream in [&names.partition_stream(0), &names.history, &names.dead_letters] {
+    for stream in [&names.partition_stream(0), &names.dead_letters] {
         ask(&api, &format!("STREAM.PURGE.{stream}"), &Value::Null).await?;
     }
-    for shard in 0..spec.choices().shards {
-        api.unpin(&names.partition_stream(0), &names.durable(shard), defaults::PRIORITY_GROUP).await?;
-        api.reset(&names.partition_stream(0), &names.durable(shard)).await?;
-    }
-    Ok(())
+    clean::free(connection, spec, &names.partition_stream(0)).await
 }
 
 /// Changes how long a block may stay unsettled.
