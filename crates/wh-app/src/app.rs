@@ -119,7 +119,8 @@ impl Running {
         self.stop.give();
     }
 
-    /// Returns once it has stopped, within `server.shutdown_timeout` and 8 s after [`stop`](Self::stop).
+    /// Returns once it has stopped: after [`stop`](Self::stop) within `server.shutdown_timeout` and 8 s, and where it
+    /// ingests within `ingest.insert_timeout` and 13 s more.
     ///
     /// # Errors
     /// It ended by itself, for this reason.

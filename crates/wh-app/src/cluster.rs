@@ -131,7 +131,6 @@ impl Opening {
 
 impl Cluster {
     /// Where processes agree on who has which unit; with the role `ingest` only.
-    #[expect(dead_code, reason = "the worker takes every unit until it claims them")]
     pub(crate) fn leases(&self) -> Option<Arc<dyn Leases>> {
         self.leases.clone()
     }

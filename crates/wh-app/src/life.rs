@@ -6,7 +6,7 @@ use crate::{
     clickhouse::{self, Clients},
     error::with_causes,
     front::{Front, Phase},
-    parts::{api_options, api_parts, worker},
+    parts::{api_options, api_parts, stop_budget, worker},
     secrets::Secrets,
     serve::Server,
     telemetry::Metrics,
@@ -149,6 +149,7 @@ impl Life {
     async fn end(self, parts: Parts) {
         let Parts { api, streams, ingest, rest, worker, queue } = parts;
         let within = self.config.server.shutdown_timeout;
+        let released = stop_budget(&self.config) + RELEASE;
         let deadline = self.clock.now() + within + RELEASE;
         // from here on nobody is sent to this process: readiness says so, streams end
         streams.give();
@@ -167,7 +168,7 @@ impl Life {
         let working = async {
             ingest.give();
             if let Some(worker) = worker
-                && timeout_at(deadline, worker).await.is_err()
+                && tokio::time::timeout(released, worker).await.is_err()
             {
                 warn!("the worker was left behind: what it holds is delivered again");
             }

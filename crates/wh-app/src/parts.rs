@@ -1,11 +1,15 @@
 //! From the configuration's words to those of the worker and the API.
 
 use crate::{About, backend::Queue, cluster::Cluster, life::Life, telemetry::Metrics};
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 use wh_api::{ApiOptions, Check, OperatorKey, Surface, TenantLimits, TenantRuntime};
 use wh_clickhouse::SchemaHandle;
 use wh_config::{Config, Mode, QueueBackend};
+use wh_ingest::ClaimOptions;
 use wh_types::{Stop, Tenant};
+
+/// What a stop has beyond the time of one insert.
+const INSERT_MARGIN: Duration = Duration::from_secs(5);
 
 /// The worker that moves rows from the queue into ClickHouse.
 pub(crate) fn worker(life: &Life, queue: &Queue, schema: SchemaHandle) -> wh_ingest::Worker {
@@ -16,7 +20,23 @@ pub(crate) fn worker(life: &Life, queue: &Queue, schema: SchemaHandle) -> wh_ing
         clock: life.clock.clone(),
         entropy: life.entropy.clone(),
     };
-    wh_ingest::Worker::new(parts, worker_options(&life.config, queue))
+    let worker = wh_ingest::Worker::new(parts, worker_options(&life.config, queue)).with_tasks(life.tasks.clone());
+    match queue.cluster.as_ref().and_then(Cluster::leases) {
+        Some(leases) => worker.with_claims(leases, claim_options(life.config.coord.lease)),
+        None => worker,
+    }
+}
+
+/// Members are read as often as leases are renewed (decision D20), unless something is heard before.
+fn claim_options(lease: Duration) -> ClaimOptions {
+    ClaimOptions { lease, tick: (lease * 2 / 15).max(Duration::from_millis(200)), ..ClaimOptions::default() }
+}
+
+/// How long a stop of the worker may take. An insert that is cut short may be stored all the same and then doubles, so
+/// there is time for a whole one, unless nothing is to be waited for.
+pub(crate) fn stop_budget(config: &Config) -> Duration {
+    let within = config.server.shutdown_timeout;
+    if within.is_zero() { within } else { within.max(config.ingest.insert_timeout + INSERT_MARGIN) }
 }
 
 fn worker_options(config: &Config, queue: &Queue) -> wh_ingest::Options {
@@ -29,7 +49,8 @@ fn worker_options(config: &Config, queue: &Queue) -> wh_ingest::Options {
         held_bytes: ingest.held_bytes,
         ack_wait: queue.ack_wait,
         missing_table_hold: ingest.missing_table_hold,
-        stop_budget: config.server.shutdown_timeout,
+        insert_timeout: ingest.insert_timeout,
+        stop_budget: stop_budget(config),
         ..wh_ingest::Options::default()
     }
 }

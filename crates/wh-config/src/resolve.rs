@@ -137,11 +137,12 @@ pub(crate) fn config(take: &mut Take<'_>) -> Config {
         QueueBackend::Embedded => shards,
         QueueBackend::Nats => nats.topology.choices().partitions.saturating_mul(nats.topology.choices().shards),
     };
+    let roles = roles(take);
     let config = Config {
         data_dir: take.text("data_dir").into(),
-        roles: roles(take),
+        roles,
         instance_id: Some(take.text("instance_id")).filter(|id| !id.is_empty()).map(str::to_owned),
-        server: server(take, auth.allow_open),
+        server: server(take, roles, auth.allow_open),
         mq: Mq {
             backend,
             embedded: EmbeddedQueue {
@@ -199,7 +200,7 @@ fn roles(take: &mut Take<'_>) -> Roles {
     Roles { api: has("api"), ingest: has("ingest"), sweeper: has("sweeper") }
 }
 
-fn server(take: &mut Take<'_>, allow_open: bool) -> Server {
+fn server(take: &mut Take<'_>, roles: Roles, allow_open: bool) -> Server {
     const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let host = match take.text("server.host") {
         "" | "localhost" => LOOPBACK,
@@ -208,7 +209,8 @@ fn server(take: &mut Take<'_>, allow_open: bool) -> Server {
             LOOPBACK
         }),
     };
-    if !host.is_loopback() {
+    // without the api there are probes, metrics, and what the operator key opens
+    if roles.api && !host.is_loopback() {
         let open = "is not a loopback address, and nothing checks yet who may write and read";
         take.findings.push(if allow_open {
             Finding::warning("server.host", open)

@@ -33,12 +33,12 @@ pub(crate) const KEYS: &[Key] = &[
     key("roles", Kind::Choices(&["api", "ingest", "sweeper"]), Is("api,ingest,sweeper"),
         "What this process does: `api` serves `/v1`, `ingest` writes to ClickHouse, `sweeper` clears what a queue leaves \
          to be cleared (neither queue of this version does). With the embedded queue one process is both `api` and \
-         `ingest`."),
+         `ingest`. `wavehouse-api` and `wavehouse-ingest` have their one role whatever stands here, and refuse another."),
     key("instance_id", Kind::Text, From("host name and 8 random hex digits"),
         "The name of this process in logs and leases."),
 
     key("server.host", Kind::Text, Is("127.0.0.1"),
-        "The address to listen on. Anything but a loopback address needs `auth.allow_open`."),
+        "The address to listen on. For the role `api` anything but a loopback address needs `auth.allow_open`."),
     key("server.port", Kind::Int(1, 65_535), Is("8080"),
         "The port to listen on."),
     key("server.max_connections", Kind::Int(1, 1_000_000), Is("10000"),
@@ -53,8 +53,9 @@ pub(crate) const KEYS: &[Key] = &[
          above `tenant_defaults.clickhouse.query_timeout`, and 30 s above `server.body_timeout`: so long an outcome of \
          the queue is inquired after."),
     key("server.shutdown_timeout", Kind::Duration(Duration::ZERO, HOUR), Is("10s"),
-        "How long a stop waits for requests in flight, and then for rows already taken from the queue to be inserted. \
-         `0` waits for neither; what is left is delivered again at the next start."),
+        "How long a stop waits for requests in flight. Rows already taken from the queue are waited for as long, and at \
+         least `ingest.insert_timeout` and 5 s: an insert that is cut short may be stored all the same, and then \
+         doubles. `0` waits for neither; what is left is delivered again."),
 
     key("mq.backend", Kind::Choice(&["embedded", "nats"]), Is("embedded"),
         "Where rows are queued. `embedded`: in `data_dir`. `nats`: on a JetStream cluster that any number of processes \

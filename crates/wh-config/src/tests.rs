@@ -180,6 +180,10 @@ fn a_host_that_others_reach_needs_a_word() {
     assert_eq!(loaded.warnings.len(), 1);
     assert!(loaded.warnings[0].to_string().starts_with("server.host: is not a loopback address"));
     assert!(with("server: {host: '::1'}", &[]).unwrap().warnings.is_empty());
+    let ingest =
+        "roles: [ingest]\nserver: {host: '::'}\nmq: {backend: nats, nats: {urls: [a], token_file: /dev/null}}\n";
+    let refused = with(&format!("{ingest}coord: {{backend: nats}}"), &[]).unwrap_err().to_string();
+    assert!(!refused.contains("server.host"), "it serves nobody's data: {refused}");
 }
 
 #[test]
