@@ -96,7 +96,12 @@ impl Runner {
 
     /// Sends acks again that may be lost. Gives how many blocks the server may still count as unsettled for us.
     fn acks_known(&mut self, reading: &Reading) -> u64 {
+        let forgotten = reading.delivered < self.pull.seen();
         let mut inner = self.term.lock();
+        if forgotten {
+            // to the server these deliveries never were: as after a reset, they are settled when they come again
+            inner.desk.reset();
+        }
         if reading.unsettled == 0 && reading.pending == 0 {
             inner.desk.all_confirmed();
         } else if std::mem::take(&mut self.ack_again) {

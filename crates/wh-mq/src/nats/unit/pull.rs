@@ -105,6 +105,11 @@ impl Pull {
         self.pin.as_ref()
     }
 
+    /// The last consumer sequence seen.
+    pub(super) fn seen(&self) -> u64 {
+        self.seen
+    }
+
     /// Whether a pull is out.
     pub(super) fn is_asking(&self) -> bool {
         self.asked.is_some()

@@ -120,6 +120,10 @@ impl Pull {
     pub(super) fn unread(&mut self, now: Mono, commands: &mut Vec<Command>) {
         self.reading = false;
         self.back_off(now, self.times.retry);
+        if let Phase::Draining { reads } = &mut self.phase {
+            // who does not answer does not deliver either, and a halt must end
+            *reads += DRAIN_READS / 2;
+        }
         self.drained(now, false, commands);
         self.stalled_since(now, true, commands);
     }

@@ -440,6 +440,12 @@ fn a_halt_takes_what_is_under_way_and_waits_for_the_last_pull() {
         }
     }
     assert_eq!((reads, commands), (20, vec![Command::Halted]));
+    // a server that does not answer is not waited for
+    let mut bench = Bench::pinned();
+    bench.step(Input::Halt);
+    assert_eq!(bench.step(Input::Unread), []);
+    assert_eq!(bench.after(250 * MS), [Command::Read]);
+    assert_eq!(bench.step(Input::Unread), [Command::Halted]);
     // and without a connection there is nothing to wait for
     let mut bench = Bench::pinned();
     bench.step(Input::Halt);
