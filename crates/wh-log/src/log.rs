@@ -206,6 +206,13 @@ impl Log {
         self.shared.segments.read(place)
     }
 
+    /// Reads records, one outcome each, those that stand near each other with one call to the disk: in the order of the
+    /// log it is much faster than one by one. Blocking.
+    #[must_use]
+    pub fn read_many(&self, places: &[Place]) -> Vec<Result<Stored>> {
+        self.shared.segments.read_many(places)
+    }
+
     /// Shows the records of a segment up to its durable end, from an offset on, and what is damaged in it. Blocking.
     ///
     /// # Errors

@@ -1,17 +1,17 @@
-//! The segments a log has: their files and names, and reading a record by its place.
+//! The segments a log has: their files and names.
+
+mod read;
 
 use crate::{
-    disk::{DiskFile, Mode, read_most},
+    disk::{DiskFile, Mode},
     error::{Error, Kind, Result},
     extent::Keeper,
-    format::{RawRecord, SEGMENT_HEADER, Seed, extent::Held},
+    format::{SEGMENT_HEADER, Seed, extent::Held},
     names::{self, Name},
     options::Options,
-    record::{Place, Stored},
     reserve::Reserve,
     scan::{Event, Found, Plan, scan},
 };
-use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -176,35 +176,6 @@ impl Segments {
             let Some(oldest) = opened.pop_front().and_then(|number| self.get(number)) else { continue };
             if let Some(mut other) = oldest.handle.try_lock() {
                 other.file = None;
-            }
-        }
-    }
-
-    /// Reads one record.
-    pub(crate) fn read(&self, place: Place) -> Result<Stored> {
-        const OP: &str = "read";
-        let segment = self.get(place.segment).ok_or_else(|| retired(OP, place.segment))?;
-        let file = self.file(&segment, OP)?;
-        let mut bytes = vec![0; place.len as usize];
-        let n = read_most(&*file, &mut bytes, u64::from(place.offset));
-        let n = n.map_err(|e| Error::new(Kind::Io, OP, format!("{place}: {e}")))?;
-        let whole = n == bytes.len()
-            && RawRecord::parse(&bytes).is_some_and(|raw| {
-                raw.len() == bytes.len() as u64
-                    && raw.verify_head(&bytes, segment.seed.mask(place.offset))
-                    && bytes.get(raw.body_at()..).is_some_and(|body| raw.verify_body(body))
-            });
-        match RawRecord::parse(&bytes).filter(|_| whole) {
-            Some(raw) => {
-                let mut meta = Bytes::from(bytes).split_off(crate::format::RECORD_HEADER as usize);
-                let body = meta.split_off(usize::from(raw.head.meta_len));
-                Ok(Stored { head: raw.head, meta, body })
-            }
-            // it was overwritten while we read
-            None if self.get(place.segment).is_none() => Err(retired(OP, place.segment)),
-            None => {
-                segment.mark_damaged();
-                Err(Error::new(Kind::Corrupt, OP, place.to_string()))
             }
         }
     }

@@ -42,6 +42,33 @@ fn a_damaged_body_is_told_with_its_record_and_the_rest_is_served() {
 }
 
 #[test]
+fn records_read_together_are_what_they_are_alone() {
+    let disk = SimDisk::new(1);
+    let (log, _, _) = open(&disk);
+    // far and near, over three segments, one of them retired, one record damaged
+    let mut places: Vec<Place> = (1..=30).flat_map(|i| fill(&log, &[i])).collect();
+    super::support::seal(&log);
+    places.extend((31..=60).flat_map(|i| fill(&log, &[i])));
+    super::support::seal(&log);
+    places.extend(fill(&log, &(61..=90).collect::<Vec<_>>()));
+    log.retire(&[2]).unwrap();
+    disk.corrupt(&pathed(Name::Open(3)), u64::from(places[70].offset) + 60, 1);
+    let (few, mut back) = (places.iter().copied().step_by(7).collect::<Vec<_>>(), places.clone());
+    back.reverse();
+    back.push(back[0]);
+    for asked in [places, few, back, Vec::new()] {
+        let together = log.read_many(&asked);
+        let alone: Vec<_> = asked.iter().map(|place| log.read(*place)).collect();
+        let shape = |read: &crate::Result<crate::Stored>| read.as_ref().map(Clone::clone).map_err(crate::Error::kind);
+        let (together, alone): (Vec<_>, Vec<_>) =
+            (together.iter().map(shape).collect(), alone.iter().map(shape).collect());
+        assert_eq!(together, alone);
+        let failed = |kind| alone.iter().filter(|read| read.as_ref().is_err_and(|k| *k == kind)).count();
+        assert!(asked.len() < 90 || (failed(Kind::Retired), failed(Kind::Corrupt)) == (30, 1));
+    }
+}
+
+#[test]
 fn a_damaged_head_loses_its_record_only() {
     let disk = SimDisk::new(1);
     let (log, _, _) = open(&disk);

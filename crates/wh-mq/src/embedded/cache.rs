@@ -1,24 +1,58 @@
 //! Bodies of recently stored blocks, so that delivery and live readers normally read nothing from the disk.
 
-use std::collections::{HashMap, VecDeque};
+use std::{
+    collections::{HashMap, VecDeque},
+    hash::{BuildHasherDefault, Hasher},
+};
 use wh_log::Place;
 use wh_types::Block;
 
 /// What a cached block takes beside its body.
 const OVERHEAD: usize = 400;
 
+/// Places are given by us alone: nobody can choose two that collide.
+#[derive(Debug, Default)]
+struct PlaceHasher(u64);
+
+impl PlaceHasher {
+    fn mix(&mut self, word: u64) {
+        self.0 = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 ^= self.0 >> 32;
+    }
+}
+
+impl Hasher for PlaceHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.mix(u64::from(*byte));
+        }
+    }
+
+    fn write_u32(&mut self, word: u32) {
+        self.mix(u64::from(word));
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.mix(word);
+    }
+}
+
 /// Keeps the latest blocks up to a number of bytes; the oldest go first.
 #[derive(Debug)]
 pub(super) struct Cache {
     limit: usize,
     bytes: usize,
-    blocks: HashMap<(u64, u32), Block>,
+    blocks: HashMap<(u64, u32), Block, BuildHasherDefault<PlaceHasher>>,
     order: VecDeque<(u64, u32)>,
 }
 
 impl Cache {
     pub(super) fn new(limit: usize) -> Self {
-        Self { limit, bytes: 0, blocks: HashMap::new(), order: VecDeque::new() }
+        Self { limit, bytes: 0, blocks: HashMap::default(), order: VecDeque::new() }
     }
 
     pub(super) fn insert(&mut self, place: Place, block: Block) {

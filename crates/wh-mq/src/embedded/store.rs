@@ -17,7 +17,7 @@ use crate::{
 use parking_lot::Mutex;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::sync::mpsc;
-use wh_log::{Log, Place, Room};
+use wh_log::{Log, Place, Room, Stored};
 use wh_types::{Block, Mono, Stop, Table, Tasks, Tenant, Timestamp};
 
 /// A body's handle: where its record stands, and when it was stored.
@@ -125,20 +125,34 @@ impl Parts {
         }
     }
 
-    /// Reads a record back as a block.
-    pub(super) fn read_block(&self, place: Place) -> Result<Block, Kind> {
-        let stored = self.log.read(place).map_err(|error| kind_of(&error))?;
-        let unreadable = || Kind::Corrupt(format!("{place}: no block of ours").into());
-        let names = self.inner.lock().names.get(&stored.head.stream).cloned();
-        let (tenant, table) = names.ok_or_else(unreadable)?;
-        let meta = record::BlockMeta::decode(&stored.meta).filter(|_| stored.head.kind == record::BLOCK);
-        meta.and_then(|meta| meta.block(tenant, table, stored.body)).ok_or_else(unreadable)
+    /// Reads records back as blocks.
+    fn read_blocks(&self, places: &[Place]) -> Vec<Result<Block, Kind>> {
+        let read = self.log.read_many(places);
+        // mostly they are all of one table
+        let mut known: Option<(u64, Tenant, Table)> = None;
+        let block = |(place, stored): (&Place, wh_log::Result<Stored>)| {
+            let stored = stored.map_err(|error| kind_of(&error))?;
+            let unreadable = || Kind::Corrupt(format!("{place}: no block of ours").into());
+            let stream = stored.head.stream;
+            if known.as_ref().is_none_or(|(number, ..)| *number != stream) {
+                let (tenant, table) = self.inner.lock().names.get(&stream).cloned().ok_or_else(unreadable)?;
+                known = Some((stream, tenant, table));
+            }
+            let (_, tenant, table) = known.as_ref().ok_or_else(unreadable)?;
+            let meta = record::BlockMeta::decode(&stored.meta).filter(|_| stored.head.kind == record::BLOCK);
+            meta.and_then(|meta| meta.block(tenant.clone(), table.clone(), stored.body)).ok_or_else(unreadable)
+        };
+        places.iter().zip(read).map(block).collect()
     }
 
-    fn read_letter(&self, place: Place) -> Result<DeadLetter, Kind> {
-        let stored = self.log.read(place).map_err(|error| kind_of(&error))?;
-        let letter = (stored.head.kind == record::LETTER).then(|| record::decode_letter(&stored.meta, &stored.body));
-        letter.flatten().ok_or_else(|| Kind::Corrupt(format!("{place}: no dead letter of ours").into()))
+    fn read_letters(&self, places: &[Place]) -> Vec<Result<DeadLetter, Kind>> {
+        let letter = |(place, stored): (&Place, wh_log::Result<Stored>)| {
+            let stored = stored.map_err(|error| kind_of(&error))?;
+            let ours = stored.head.kind == record::LETTER;
+            let letter = ours.then(|| record::decode_letter(&stored.meta, &stored.body)).flatten();
+            letter.ok_or_else(|| Kind::Corrupt(format!("{place}: no dead letter of ours").into()))
+        };
+        places.iter().zip(self.log.read_many(places)).map(letter).collect()
     }
 }
 
@@ -146,11 +160,10 @@ impl Parts {
 async fn blocking<T: Send + 'static>(
     parts: &Arc<Parts>,
     places: Vec<Place>,
-    read: fn(&Parts, Place) -> Result<T, Kind>,
+    read: fn(&Parts, &[Place]) -> Vec<Result<T, Kind>>,
 ) -> Vec<Result<T, Kind>> {
     let (parts, count) = (Arc::clone(parts), places.len());
-    let all = move || places.into_iter().map(|place| read(&parts, place)).collect();
-    let read = tokio::task::spawn_blocking(all).await;
+    let read = tokio::task::spawn_blocking(move || read(&parts, &places)).await;
     read.unwrap_or_else(|_| (0..count).map(|_| Err(Kind::Stopping)).collect())
 }
 
@@ -260,7 +273,7 @@ impl Store for Disk {
         if missing.is_empty() {
             return found.into_iter().flatten().map(Ok).collect();
         }
-        let mut read = blocking(&self.0, missing, Parts::read_block).await.into_iter();
+        let mut read = blocking(&self.0, missing, Parts::read_blocks).await.into_iter();
         let lost = || Err(Kind::Bug("a read without an answer".into()));
         found.iter_mut().map(|block| block.take().map_or_else(|| read.next().unwrap_or_else(lost), Ok)).collect()
     }
@@ -269,7 +282,7 @@ impl Store for Disk {
         if bodies.is_empty() {
             return Vec::new();
         }
-        blocking(&self.0, bodies, Parts::read_letter).await
+        blocking(&self.0, bodies, Parts::read_letters).await
     }
 
     fn freed(&self, bodies: Vec<Body>) {
