@@ -272,7 +272,9 @@ impl Three {
         let rights = Rights::new(&topology.spec, Role::Both).print(RightsFormat::Nats);
         let cluster = Cluster::with(Options::default().user(Role::Both.user(), rights)).await?;
         let shape = Shape { pinned_ttl: Some(5 * SECOND), ..Shape::default() };
-        create(&mut cluster.operator(), &topology, &shape).await?;
+        // a cluster that was just elected may not know yet that all its servers have room
+        let make = || async { create(&mut cluster.operator(), &topology, &shape).await };
+        until(20 * SECOND, "the topology is created", make).await?;
         Ok(Self { cluster, spec: topology.spec })
     }
 

@@ -18,6 +18,7 @@ impl Runner {
                 Command::Pull { blocks, pin } => {
                     let Times { expires, heartbeat, .. } = self.times;
                     let request = PullRequest { batch: blocks, expires, idle_heartbeat: heartbeat, pin };
+                    self.unpinned = request.pin.is_none().then(|| self.now());
                     let sent = self.puller.pull(&request).await;
                     metrics::pulled();
                     let guess = self.term.lock().desk.guess(blocks as usize);

@@ -73,6 +73,7 @@ pub(crate) async fn open(shared: &Arc<Shared>, unit: Unit, budget: Budget) -> Re
         starved: false,
         ack_again: false,
         upkeep: now,
+        unpinned: None,
         halted: false,
         halting: Vec::new(),
         releasing: None,

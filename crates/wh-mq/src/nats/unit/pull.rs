@@ -50,6 +50,8 @@ pub(super) struct Pull {
     /// The last such request before a pause that was long enough for the pin to lapse.
     lapse: Option<Mono>,
     asked: Option<Asked>,
+    /// Blocks that pulls may have brought of which nothing was heard any more, since the last reading.
+    owed: u64,
     /// The last consumer sequence seen.
     seen: u64,
     /// Whether every delivery after `seen` was to us: then a jump is a gap, and not somebody else's term.
@@ -85,6 +87,7 @@ impl Pull {
             renewed: now,
             lapse: None,
             asked: None,
+            owed: 0,
             seen: reading.delivered,
             sole: false,
             not_before: now,
@@ -230,9 +233,14 @@ impl Pull {
         commands.push(Command::Note(Event::Gap { seen: self.seen }));
     }
 
+    /// Nothing more will be heard of the pull.
+    fn lose_pull(&mut self) {
+        self.owed += self.asked.take().map_or(0, |asked| u64::from(asked.left));
+    }
+
     fn link(&mut self, now: Mono, connected: bool) {
         self.connected = connected;
-        self.asked = None;
+        self.lose_pull();
         self.suspect = None;
         self.reading = false;
         self.not_before = now;
@@ -329,7 +337,7 @@ impl Pull {
     /// Silence: a pull nobody answers, missing blocks that do not come, nothing delivered for long.
     fn watch(&mut self, now: Mono, commands: &mut Vec<Command>) {
         if self.asked.as_ref().is_some_and(|asked| now >= asked.heard + self.times.watchdog) {
-            self.asked = None;
+            self.lose_pull();
             self.phase = if self.phase == Phase::Flowing { Phase::Syncing } else { self.phase };
             commands.push(Command::Note(Event::Silent));
         }

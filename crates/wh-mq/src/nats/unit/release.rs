@@ -12,7 +12,7 @@ use crate::{
 };
 use futures::FutureExt as _;
 use std::{sync::Arc, time::Duration};
-use wh_nats::{Ack, AckSubject, Api, Message, PinId};
+use wh_nats::{Ack, AckSubject, Api, ConsumerInfo, Message, PinId};
 use wh_topology::defaults::PRIORITY_GROUP;
 use wh_types::{Backoff, Class, RowCursor, Table, Tenant, Timestamp, TopicKey};
 
@@ -46,6 +46,9 @@ impl Runner {
     /// The feed was dropped: as if its process had died. Its pin lapses, its handles settle on.
     pub(super) async fn abandon(&mut self) {
         self.puller.stop_pulling().await;
+        // who buries it must know which pin is nobody's
+        let pin = self.last_pin().await;
+        self.term.lock().pin = pin;
         self.shared.units.count(std::mem::take(&mut self.reserved), 0);
     }
 
@@ -53,18 +56,34 @@ impl Runner {
         self.shared.units.count(std::mem::take(&mut self.reserved), 0);
         let rest = self.term.fence(&self.shared.units, life);
         tokio::time::timeout(SETTLE, &mut self.settler).await.ok();
+        let pin = self.last_pin().await;
         let give_up = GiveUp {
             shared: &self.shared,
             unconfirmed: self.term.unconfirmed(),
             stream: &self.stream,
             durable: &self.durable,
             created: &self.created,
-            pin: self.pull.pin().cloned(),
+            pin,
             cause: "release",
         };
         let outcome = give_up.run(&rest).await;
         self.shared.units.released(&self.term, outcome.as_ref().ok().copied());
         outcome.map(drop)
+    }
+
+    /// The pin that is ours once nothing is pulled any more. The last pull may have taken one with blocks that came too
+    /// late to be heard: it is known by its time. The server processed the end of the inbox before it answers here, so
+    /// that a pull it had not looked at yet finds nobody and takes nothing.
+    async fn last_pin(&mut self) -> Option<PinId> {
+        let Some(sent) = self.unpinned else { return self.pull.pin().cloned() };
+        let until = self.now() + LAST_PULL;
+        loop {
+            let info = self.shared.connection.api().consumer_info(&self.stream, &self.durable).await.ok()?;
+            if info.num_waiting == 0 || self.now() >= until {
+                return pinned_within(&info, self.now().saturating_duration_since(sent));
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     }
 
     /// An unreadable block goes to the dead letters whole, with the reason, and is acked then (decision D1).
@@ -91,6 +110,12 @@ impl Runner {
         };
         self.asks.push(parked(shared, letter, sequence).boxed());
     }
+}
+
+/// The pin, where it was given within so long, by the server's own clock.
+fn pinned_within(info: &ConsumerInfo, span: Duration) -> Option<PinId> {
+    let given = info.raw.pointer("/priority_groups/0/pinned_ts")?.as_str()?.parse::<Timestamp>().ok()?;
+    (info.ts?.since(given) <= span).then(|| info.pinned.clone()).flatten()
 }
 
 /// The table of a message that names none.

@@ -64,6 +64,8 @@ pub(super) struct Runner {
     /// Acks may have been lost with a connection or a leader: they are sent again once the durable answers.
     pub(super) ack_again: bool,
     pub(super) upkeep: Mono,
+    /// When the last pull went out that had no pin, until a block tells which pin it took.
+    pub(super) unpinned: Option<Mono>,
     pub(super) halted: bool,
     pub(super) halting: Vec<oneshot::Sender<()>>,
     pub(super) releasing: Option<oneshot::Sender<Result<()>>>,
@@ -202,6 +204,7 @@ impl Runner {
     pub(super) fn pulled(&mut self, pulled: Pulled) {
         match pulled {
             Pulled::Delivered(delivered) => {
+                self.unpinned = None;
                 let input = Input::Block { sequence: delivered.consumer_seq, pin: delivered.pin.clone() };
                 self.step(input);
                 let at = self.commands.iter().position(|c| matches!(c, Command::Take | Command::Drop));

@@ -18,7 +18,12 @@ impl Pull {
             // the pull waits, so nothing is on its way to it
             return self.judge(now, last_consumer.unwrap_or(0));
         }
-        self.asked = None;
+        // a pull that ended by itself brought all it could; what ends it otherwise may have swallowed the rest
+        if matches!(status, Status::NoMessages | Status::Expired(_) | Status::MaxBytes(_)) {
+            self.asked = None;
+        } else {
+            self.lose_pull();
+        }
         if *status != Status::NoResponders {
             self.refused = 0;
         }
@@ -84,7 +89,7 @@ impl Pull {
 
     /// Reads the durable before the next pull.
     fn sync(&mut self, now: Mono) {
-        self.asked = None;
+        self.lose_pull();
         if self.phase == Phase::Flowing {
             self.phase = Phase::Syncing;
             self.back_off(now, Duration::ZERO);
@@ -168,16 +173,19 @@ impl Pull {
                 self.sole = false;
             }
             None => {
-                // nobody else can have had the unit, unless something was delivered after our pin could lapse
+                // nobody else can have had the unit, unless more was delivered than our pulls account for, and that after
+                // our pin could lapse; late acks may look like deliveries
                 let since = now.saturating_duration_since(self.lapse.take().unwrap_or(self.renewed));
                 let lapsed = since.saturating_sub(self.times.pinned_ttl);
                 let after = reading.undelivered.is_some_and(|ago| ago < lapsed);
-                if self.pin.is_some() && after {
+                let more = reading.delivered > self.seen + self.owed;
+                if self.pin.is_some() && after && more {
                     self.sole = false;
                 }
                 self.pin = None;
             }
         }
+        self.owed = 0;
         if !self.sole {
             self.seen = reading.delivered;
         }

@@ -301,7 +301,14 @@ fn a_pin_that_could_lapse_does_not_make_a_gap_of_anothers_term() {
     bench.step(Input::Link(true));
     let other = Reading { undelivered: Some(5 * SECOND), ..reading(50, None) };
     assert_eq!(bench.read(other), [pull(None)]);
-    // but where nothing was delivered since, what is missing was ours; late acks say nothing
+    // but where it is no more than the lost pull had left, it was ours
+    let mut bench = Bench::pinned();
+    bench.step(Input::Link(false));
+    bench.now += 20 * SECOND;
+    bench.step(Input::Link(true));
+    assert_eq!(bench.read(Reading { undelivered: Some(MS), ..reading(10, None) }), []);
+    assert!(bench.after(500 * MS).contains(&Command::Note(Event::Gap { seen: 3 })));
+    // and where nothing was delivered since, too
     let mut bench = Bench::pinned();
     bench.step(Input::Link(false));
     bench.now += 20 * SECOND;
