@@ -25,9 +25,10 @@ impl Log {
         self.shared.segments.spend_reserve()
     }
 
-    /// Makes the reserve of [`Options::reserve_bytes`], or of `at_least` where that is more. Where it is there already, finds out whether there is as much room
-    /// again. Success ends what [`Log::spend_reserve`] began, and [`Stats::full`]. Blocking, for as long as it takes to
-    /// write as many bytes.
+    /// Makes the reserve of [`Options::reserve_bytes`](crate::Options::reserve_bytes), or of `at_least` where that is
+    /// more. Where it is there already, finds out whether there is as much room again. Success ends what
+    /// [`Log::spend_reserve`] began, and [`Stats::full`](crate::Stats::full). Blocking, for as long as it takes to write as
+    /// many bytes.
     ///
     /// # Errors
     /// `NoSpace`, `Io`.

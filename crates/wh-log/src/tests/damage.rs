@@ -59,7 +59,7 @@ fn records_read_together_are_what_they_are_alone() {
     for asked in [places, few, back, Vec::new()] {
         let together = log.read_many(&asked);
         let alone: Vec<_> = asked.iter().map(|place| log.read(*place)).collect();
-        let shape = |read: &crate::Result<crate::Stored>| read.as_ref().map(Clone::clone).map_err(crate::Error::kind);
+        let shape = |read: &crate::Result<crate::Stored>| read.clone().map_err(|error| error.kind());
         let (together, alone): (Vec<_>, Vec<_>) =
             (together.iter().map(shape).collect(), alone.iter().map(shape).collect());
         assert_eq!(together, alone);

@@ -156,11 +156,14 @@ impl Parts {
     }
 }
 
+/// One outcome for each that was asked for.
+type Outcomes<T> = Vec<Result<T, Kind>>;
+
 /// Reads that may wait for the disk, away from the runtime's own threads.
 async fn blocking<T: Send + 'static>(
     parts: &Arc<Parts>,
     places: Vec<Place>,
-    read: fn(&Parts, &[Place]) -> Vec<Result<T, Kind>>,
+    read: fn(&Parts, &[Place]) -> Outcomes<T>,
 ) -> Vec<Result<T, Kind>> {
     let (parts, count) = (Arc::clone(parts), places.len());
     let read = tokio::task::spawn_blocking(move || read(&parts, &places)).await;
