@@ -13,7 +13,7 @@ use std::{
 };
 use tokio::runtime::Handle;
 use wh_log::{Detail, Position, SegmentInfo};
-use wh_types::Timestamp;
+use wh_types::{BlockId, Timestamp};
 
 /// Freed at once, or a segment where that is more.
 const LEAST_BYTES: u64 = 256 * 1024;
@@ -132,7 +132,7 @@ fn free_with_reserve(
     if dead.is_empty() {
         return Ok(false);
     }
-    parts.inner.lock().kept_ids.extend(ids);
+    keep(&mut parts.inner.lock().kept_ids, ids);
     upkeep::retire(shared, runtime, &dead)?;
     let count = dead.len();
     tracing::warn!(
@@ -178,6 +178,12 @@ fn ids(shared: &Arc<Shared<Disk>>, chosen: &[u64]) -> wh_log::Result<Option<Vec<
 /// What the reserve should have at least: room for another checkpoint like the last, and for one that grew.
 pub(super) fn reserve_wanted(shared: &Arc<Shared<Disk>>) -> u64 {
     2 * shared.store.0.inner.lock().checkpoint_bytes
+}
+
+/// Adds ids to those that are kept, each once: what was kept for a try that failed is there already.
+fn keep(kept: &mut Vec<KeptId>, ids: Vec<KeptId>) {
+    let known: HashSet<BlockId> = kept.iter().map(|kept| kept.id).collect();
+    kept.extend(ids.into_iter().filter(|new| !known.contains(&new.id)));
 }
 
 /// Forgets the ids whose time is over.

@@ -77,8 +77,10 @@ impl Stand for EmbeddedStand {
 
 fn copy_dir(from: &Path, to: &Path) -> std::io::Result<()> {
     fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
+    let mut entries = fs::read_dir(from)?.collect::<Result<Vec<_>, _>>()?;
+    // first what says how far the log is: the queue goes on writing while the rest is copied
+    entries.sort_by_key(|entry| entry.file_name() != "extent");
+    for entry in entries {
         fs::copy(entry.path(), to.join(entry.file_name()))?;
     }
     Ok(())
