@@ -245,6 +245,47 @@ async fn answers_that_never_arrive_are_unknown_and_the_retry_finds_the_block() -
     Ok(())
 }
 
+/// The answer to the first attempt is lost with its connection, and the second attempt meets the first one.
+async fn published_twice(stand: &Stand, block: &Block) -> Result<wh_mq::Result<Receipt>> {
+    let proxy = Tcp::start(stand.server.port()).await?;
+    let connection = wh_nats::Connection::open(stand.connecting(Some(proxy.port()))).await?;
+    let broker = stand.broker_on(connection).await?;
+    let before = stand.messages().await?;
+    proxy.black_hole(Way::ToClient);
+    let (outcome, broken) = tokio::join!(publish(&broker, block), async {
+        until(Duration::from_secs(5), "it is stored", || async {
+            stand.messages().await.is_ok_and(|messages| messages > before)
+        })
+        .await?;
+        proxy.cut();
+        proxy.heal();
+        anyhow::Ok(())
+    });
+    broken?;
+    Ok(outcome)
+}
+
+#[tokio::test]
+async fn a_retry_that_meets_its_own_first_attempt_is_stored_once_and_a_probes_proves_nothing() -> Result<()> {
+    let stand = Stand::with(
+        Choices { publish_timeout: Duration::from_secs(5), ..choices() },
+        &Shape::default(),
+        Options::default(),
+    )
+    .await?;
+    let (rows, probe) = (block("t", 3), block("t", 3).probe());
+    let at = published_twice(&stand, &rows).await??.cursor();
+    let outcome = published_twice(&stand, &probe).await?;
+    assert_eq!(class(outcome), Class::Unknown, "it could be the first attempt's probe, and is");
+    assert_eq!(stand.messages().await?, 2);
+    // asked again, the look-up tells
+    let broker = stand.broker().await?;
+    let Receipt::Duplicate(probed) = publish(&broker, &probe).await? else { panic!("it was stored") };
+    assert_eq!(broker.stored_rows(&probe.tenant, &probe.table, probe.id, probed).await?, Some(0));
+    assert_eq!(broker.stored_rows(&rows.tenant, &rows.table, rows.id, at).await?, Some(3));
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_user_without_the_right_is_denied_at_once() -> Result<()> {
     let stand = Stand::new().await?;

@@ -37,6 +37,8 @@ pub(crate) struct Place {
     pub(crate) sequence: u64,
     /// Whether its id was stored before.
     pub(crate) duplicate: bool,
+    /// An attempt before was not answered: a duplicate may be the lane's own.
+    pub(crate) perhaps_own: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,7 +108,7 @@ impl Lane {
         item.state = match answer {
             Answer::Stored { sequence, duplicate } => {
                 self.careful = false;
-                State::Done(Ok(Place { sequence, duplicate }))
+                State::Done(Ok(Place { sequence, duplicate, perhaps_own: item.unanswered }))
             }
             Answer::Never(kind) => State::Done(Err(if item.unanswered { Kind::Unknown } else { kind })),
             Answer::Refused | Answer::Unanswered => {

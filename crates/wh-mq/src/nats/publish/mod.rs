@@ -40,11 +40,20 @@ pub(crate) async fn blocks(shared: &Shared, blocks: &[Block]) -> Vec<Result<Rece
         };
         let partition = &shared.partitions[partition as usize];
         let places = drive::drive(shared, OP, &partition.stream, indices.iter().map(message).collect()).await;
-        let receipt = |place: Place| {
+        let receipt = |block: &Block, place: Place| {
             let at = partition.cursor(place.sequence);
-            if place.duplicate { Receipt::Duplicate(at) } else { Receipt::Stored(at) }
+            match place {
+                // the duplicate of an empty block proves rows only where it cannot be that block itself (decision D4)
+                Place { duplicate: true, perhaps_own: true, .. } if block.rows == 0 => {
+                    Err(Error::new(OP, Kind::Unknown))
+                }
+                Place { duplicate: true, .. } => Ok(Receipt::Duplicate(at)),
+                Place { duplicate: false, .. } => Ok(Receipt::Stored(at)),
+            }
         };
-        indices.into_iter().zip(places.into_iter().map(|place| place.map(receipt)).collect::<Vec<_>>())
+        let outcomes = indices.into_iter().zip(places);
+        let outcomes = outcomes.map(|(index, place)| (index, place.and_then(|place| receipt(&blocks[index], place))));
+        outcomes.collect::<Vec<_>>()
     });
     for (index, outcome) in futures::future::join_all(lanes).await.into_iter().flatten() {
         outcomes[index] = Some(outcome);

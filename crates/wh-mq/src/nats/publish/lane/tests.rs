@@ -53,6 +53,19 @@ fn nothing_is_sent_behind_a_failure_until_all_is_answered_and_then_one_by_one() 
 }
 
 #[test]
+fn a_duplicate_after_silence_may_be_our_own() {
+    let mut lane = Lane::new(2);
+    send(&mut lane);
+    lane.answered(0, stored(1));
+    lane.answered(1, Answer::Unanswered);
+    lane.settle();
+    send(&mut lane);
+    lane.answered(1, Answer::Stored { sequence: 2, duplicate: true });
+    let perhaps_own: Vec<bool> = lane.outcomes().into_iter().map(|place| place.unwrap().perhaps_own).collect();
+    assert_eq!(perhaps_own, [false, true]);
+}
+
+#[test]
 fn one_that_was_overtaken_is_not_sent_again() {
     let mut lane = Lane::new(4);
     send(&mut lane);
