@@ -154,7 +154,7 @@ impl<R: Clone> Desk<R> {
 
     /// Blocks the server may still count as unsettled: those here, and those whose ack nobody confirmed.
     pub(super) fn unsettled(&self) -> u64 {
-        (self.entries.len() + self.settled.len()) as u64
+        (self.entries.len() + self.settled.unheard()) as u64
     }
 
     /// Blocks that are settled here while the server may not know it, and may be told.

@@ -46,6 +46,7 @@ struct Group {
     /// Held back so that one of them can be the request.
     last: Vec<(Ack, AckSubject)>,
     acked: Vec<u64>,
+    acked_again: Vec<u64>,
     waiting: Vec<oneshot::Sender<Result<(), Kind>>>,
     /// Over which connection the first of them was sent.
     generation: u64,
@@ -127,7 +128,7 @@ impl Settler {
     /// its block is still unsettled; so the first goes to the front, where an ack that waits may be the request.
     fn ask_after(&mut self, acks: &[(u64, AckSubject)]) {
         if let Some((_, reply)) = acks.last() {
-            self.group.acked.extend(acks.iter().map(|(sequence, _)| *sequence));
+            self.group.acked_again.extend(acks.iter().map(|(sequence, _)| *sequence));
             self.group.last.insert(0, (Ack::InProgress, reply.clone()));
         }
     }
@@ -152,7 +153,11 @@ impl Settler {
 
     fn finish(&self, group: Group, outcome: Result<(), Kind>) {
         match outcome {
-            Ok(()) => self.term.lock().desk.confirmed(&group.acked),
+            Ok(()) => {
+                let mut inner = self.term.lock();
+                inner.desk.confirmed(&group.acked);
+                inner.desk.heard(&group.acked_again);
+            }
             Err(_) => metrics::unconfirmed(group.acked.len() as u64),
         }
         for done in group.waiting {

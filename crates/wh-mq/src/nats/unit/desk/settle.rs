@@ -60,6 +60,11 @@ impl<R: Clone> Desk<R> {
         self.settled.confirm(sequences);
     }
 
+    /// The server heard these acks again, which another leader may not know.
+    pub(in super::super) fn heard(&mut self, sequences: &[u64]) {
+        self.settled.hear(sequences);
+    }
+
     /// Everything that is not settled, in order, for giving it back one by one.
     pub(in super::super) fn give_back(&mut self) -> Vec<R> {
         let mut all: Vec<(u64, R)> =
