@@ -24,11 +24,13 @@ pub(crate) async fn run(setup: &mut Setup) {
         let mut feed = take(&one, HELD).await;
         let begun = Instant::now();
         feed.halt().await.unwrap();
+        let halted = begun.elapsed();
         let by = feed.settle();
         while let Some(more) = feed.next().await.unwrap() {
             by.settle(&[more.token], Verdict::Ack).await.pop().unwrap().unwrap();
         }
-        let halted = begun.elapsed();
+        fill(&one, &body, HELD).await;
+        let begun = Instant::now();
         feed.release().await.unwrap();
         let released = begun.elapsed();
         let mut next = two.feed(UNIT, BUDGET).await.unwrap();
@@ -40,9 +42,10 @@ pub(crate) async fn run(setup: &mut Setup) {
     }
     times.sort();
     let (rows, released, halted) = times[times.len() / 2];
+    let worst = times[times.len() - 1].0;
     println!(
-        "halted after {halted:.1?}, unpinned after {released:.1?}; from there to the next owner's first block: median {rows:.1?}, worst {:.1?}",
-        times[times.len() - 1].0
+        "a halt takes {halted:.1?}, a release {released:.1?}; from the release to the next owner's first block {rows:.1?}, \
+         at worst {worst:.1?}"
     );
 
     fill(&one, &body, 2 * HELD).await;
@@ -79,9 +82,9 @@ pub(crate) async fn run(setup: &mut Setup) {
         }
         by.settle(&[delivery.token], Verdict::Ack).await.pop().unwrap().unwrap();
     }
+    let all = begun.elapsed();
     println!(
-        "after kill -9: reset after {released:.2?}, first block after {first:.2?}, all that were held and waiting after {:.2?}",
-        begun.elapsed()
+        "after kill -9: reset after {released:.2?}, the first block after {first:.2?}, all held and waiting after {all:.2?}"
     );
     next.release().await.unwrap();
     one.close().await;

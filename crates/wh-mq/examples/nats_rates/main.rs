@@ -28,10 +28,17 @@ async fn main() {
     }
     let mut flag = |default: u64| args.next().map_or(default, |text| text.parse().unwrap());
     let (rounds, seconds, ttl) = (flag(3), flag(20), Duration::from_secs(flag(10)));
-    let version = args.next();
+    let (version, only) = (args.next(), args.next());
+    let wanted = |part: &str| only.as_deref().is_none_or(|only| only == part);
     let mut setup = Setup::start(version.as_deref(), ttl).await;
     println!("nats-server {}, pinned TTL {ttl:?}\n", setup.version);
-    rates::run(&mut setup, &mode, rounds).await;
-    handover::run(&mut setup).await;
-    idle::run(&mut setup, Duration::from_secs(seconds)).await;
+    if wanted("rates") {
+        rates::run(&mut setup, &mode, rounds).await;
+    }
+    if wanted("ownership") {
+        handover::run(&mut setup).await;
+    }
+    if wanted("idle") {
+        idle::run(&mut setup, Duration::from_secs(seconds)).await;
+    }
 }

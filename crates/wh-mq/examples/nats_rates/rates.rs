@@ -18,8 +18,9 @@ use wh_testkit::nats::PASSWORD;
 use wh_topology::{Role, defaults};
 
 const UNIT: Unit = Unit { partition: 0, shard: 0 };
-/// Tables that publish at a time, one block in flight each.
-const TABLES: usize = 1024;
+/// Tables with many blocks a call, and tables with one block in flight each.
+const FEW: usize = 4;
+const MANY: usize = 1024;
 /// Longer than this without a block is a stall.
 const STALL: Duration = Duration::from_secs(10);
 
@@ -41,29 +42,34 @@ pub(crate) async fn run(setup: &mut Setup, bare: &str, rounds: u64) {
     for (rows, count) in [(1, 60_000), (50, 20_000), (500, 6_000)] {
         let body = blocks::body(rows);
         println!("\nblocks of {rows} rows of 256 bytes, {} bytes compressed, {count} a round", body.len());
-        let [mut bare_publish, mut tables, mut calls, mut heard] = [const { Times::new() }; 4];
-        let [mut bare_pull, mut unit] = [const { Times::new() }; 2];
+        let [mut few, mut many, mut calls, mut tables, mut heard] = [const { Times::new() }; 5];
+        let [mut few_pull, mut many_pull, mut few_unit, mut many_unit] = [const { Times::new() }; 4];
         let ingest = setup.broker(PLACES[0], Role::Ingest).await;
         for _ in 0..rounds {
-            bare_publish.add(server, raw_publish(bare, count, &body)).await;
-            bare_pull.add(server, raw_pull(bare, count)).await;
-            tables.add(server, publish(&ingest, rows, count, &body, TABLES)).await;
-            unit.add(server, settle(&ingest, count)).await;
+            few.add(server, raw_publish(bare, FEW, count, &body)).await;
+            few_pull.add(server, raw_pull(bare, count)).await;
             calls.add(server, publish_in_calls(&ingest, rows, count, &body)).await;
-            bare_pull.add(server, raw_pull(bare, count)).await;
+            few_unit.add(server, settle(&ingest, count)).await;
+            many.add(server, raw_publish(bare, MANY, count, &body)).await;
+            many_pull.add(server, raw_pull(bare, count)).await;
+            tables.add(server, publish(&ingest, rows, count, &body)).await;
+            many_unit.add(server, settle(&ingest, count)).await;
             let both = setup.broker(PLACES[0], Role::Both).await;
-            heard.add(server, publish(&both, rows, count, &body, TABLES)).await;
+            heard.add(server, publish(&both, rows, count, &body)).await;
             both.close().await;
-            unit.add(server, settle(&ingest, count)).await;
+            settle(&ingest, count).await;
             setup.server.operator().purge(&PLACES[0].spec().names().history).await.unwrap();
         }
         ingest.close().await;
-        bare_publish.line("bare publisher, window 1024", rows, count, None);
-        tables.line("queue, 1024 tables, a block in flight each", rows, count, Some(&bare_publish));
-        calls.line("queue, calls of 256 blocks of a table", rows, count, Some(&bare_publish));
-        heard.line("queue, 1024 tables, and hears the history", rows, count, Some(&bare_publish));
-        bare_pull.line("bare pull and plain ack", rows, count, None);
-        unit.line("feed, settled in batches", rows, count, Some(&bare_pull));
+        few.line("4 tables: bare publisher, window 1024", rows, count, None);
+        calls.line("  queue, calls of 256 blocks", rows, count, Some(&few));
+        few_pull.line("  bare pull and plain ack", rows, count, None);
+        few_unit.line("  feed, settled in batches", rows, count, Some(&few_pull));
+        many.line("1024 tables: bare publisher, window 1024", rows, count, None);
+        tables.line("  queue, one block in flight each", rows, count, Some(&many));
+        heard.line("  the same, and it hears the history", rows, count, Some(&many));
+        many_pull.line("  bare pull and plain ack", rows, count, None);
+        many_unit.line("  feed, settled in batches", rows, count, Some(&many_pull));
     }
 }
 
@@ -145,11 +151,11 @@ async fn raw((bare, url): (&str, &str), mode: &str, args: &[&str]) -> Measured {
     Measured { took: numbers.next().unwrap(), longest: Duration::ZERO, other: numbers.next() }
 }
 
-async fn raw_publish(bare: (&str, &str), count: usize, body: &Bytes) -> Measured {
+async fn raw_publish(bare: (&str, &str), tables: usize, count: usize, body: &Bytes) -> Measured {
     let (spec, count) = (PLACES[0].spec(), count.to_string());
-    let subject = format!("{}.ingest.0.0.0.t0", spec.names().prefix);
+    let (subject, tables) = (format!("{}.ingest.0.0.0.t", spec.names().prefix), tables.to_string());
     let (body, headers) = (body.len().to_string(), HEADER_BYTES.to_string());
-    raw(bare, "publish", &[&subject, &count, &body, &headers]).await
+    raw(bare, "publish", &[&subject, &tables, &count, &body, &headers]).await
 }
 
 async fn raw_pull(bare: (&str, &str), count: usize) -> Measured {
@@ -159,13 +165,13 @@ async fn raw_pull(bare: (&str, &str), count: usize) -> Measured {
 }
 
 /// As coalescers publish: each table waits for its block before the next.
-async fn publish(broker: &nats::Broker, rows: u32, count: usize, body: &Bytes, tables: usize) -> Measured {
+async fn publish(broker: &nats::Broker, rows: u32, count: usize, body: &Bytes) -> Measured {
     let mut gaps = Gaps::new();
     let one = |table| async move {
         broker.publish(&[blocks::block(table, rows, body)]).await.pop().unwrap().unwrap();
         table
     };
-    let mut under_way: FuturesUnordered<_> = (0..tables.min(count)).map(one).collect();
+    let mut under_way: FuturesUnordered<_> = (0..MANY.min(count)).map(one).collect();
     let mut begun = under_way.len();
     while let Some(table) = under_way.next().await {
         gaps.seen();
@@ -181,7 +187,7 @@ async fn publish(broker: &nats::Broker, rows: u32, count: usize, body: &Bytes, t
 async fn publish_in_calls(broker: &nats::Broker, rows: u32, count: usize, body: &Bytes) -> Measured {
     let mut gaps = Gaps::new();
     let call = |table: usize| {
-        let blocks: Vec<_> = (0..256).map(|_| blocks::block(table % 4, rows, body)).collect();
+        let blocks: Vec<_> = (0..256).map(|_| blocks::block(table % FEW, rows, body)).collect();
         async move {
             broker.publish(&blocks).await.into_iter().for_each(|outcome| _ = outcome.unwrap());
             blocks.len()
@@ -189,7 +195,7 @@ async fn publish_in_calls(broker: &nats::Broker, rows: u32, count: usize, body: 
     };
     let (mut under_way, mut begun, mut done) = (FuturesUnordered::new(), 0, 0);
     while done < count {
-        while under_way.len() < 4 && begun * 256 < count {
+        while under_way.len() < FEW && begun * 256 < count {
             under_way.push(call(begun));
             begun += 1;
         }
