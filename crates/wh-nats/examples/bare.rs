@@ -1,7 +1,8 @@
 //! The yardstick of `cargo xtask bench nats`: the vendor's client alone, as fast as it goes. It publishes with ids over
 //! one raw inbox, a window of 1,024 at a time, or pulls batches of 500 under a pin with plain acks, the last one
 //! confirmed. It prints the seconds it took and its seconds of processor time.
-//! `bare publish <url> <user> <password> <subject> <count> <bytes of body> <bytes of headers>`
+//! `bare publish <url> <user> <password> <subject> <subjects> <count> <bytes of body> <bytes of headers>`
+//! `bare ours …` is the publisher of this crate with the same arguments.
 //! `bare pull <url> <user> <password> <stream> <durable> <group> <count>`
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::disallowed_methods, missing_docs, reason = "a measurement")]
 
@@ -18,7 +19,14 @@ use wh_types::{Entropy as _, OsEntropy};
 const WINDOW: usize = 1024;
 const BATCH: usize = 500;
 
-async fn publish(client: Client, subject: &str, count: usize, body: usize, headers: usize) -> Duration {
+async fn publish(
+    client: Client,
+    subject: &str,
+    subjects: usize,
+    count: usize,
+    body: usize,
+    headers: usize,
+) -> Duration {
     let mut bytes = vec![0_u8; body];
     for chunk in bytes.chunks_mut(8) {
         chunk.copy_from_slice(&OsEntropy.next_u64().to_le_bytes()[..chunk.len()]);
@@ -41,9 +49,34 @@ async fn publish(client: Client, subject: &str, count: usize, body: usize, heade
         map.insert("Nats-Msg-Id", format!("{:016x}{:016x}", OsEntropy.next_u64(), OsEntropy.next_u64()));
         map.insert("Wh-Pad", pad.as_str());
         let reply = format!("{inbox}.{number}");
-        client.publish_with_reply_and_headers(subject.to_owned(), reply, map, body.clone()).await.unwrap();
+        let subject = format!("{subject}{}", number % subjects);
+        client.publish_with_reply_and_headers(subject, reply, map, body.clone()).await.unwrap();
     }
     reader.await.unwrap();
+    begun.elapsed()
+}
+
+/// The same over our own publisher, to see what it costs.
+async fn ours(url: &str, login: (&str, &str), subject: &str, subjects: usize, count: usize, body: usize) -> Duration {
+    let mut options = wh_nats::Options::new([url]);
+    options.credentials = wh_nats::Credentials::Password { user: login.0.into(), password: login.1.into() };
+    let connection = wh_nats::Connection::open(options).await.unwrap();
+    let publisher = wh_nats::Publisher::open(&connection).await.unwrap();
+    let (body, begun) = (Bytes::from(vec![7; body]), Instant::now());
+    let publish = |number: usize| {
+        let id = format!("{:016x}{:016x}", OsEntropy.next_u64(), OsEntropy.next_u64());
+        let headers = [("Nats-Msg-Id", id)].into_iter().collect();
+        publisher.publish(&format!("{subject}{}", number % subjects), headers, body.clone(), Duration::from_secs(5))
+    };
+    let mut next = WINDOW.min(count);
+    let mut under_way: std::collections::VecDeque<_> = (0..next).map(|number| Box::pin(publish(number))).collect();
+    while let Some(oldest) = under_way.pop_front() {
+        oldest.await.unwrap();
+        if next < count {
+            under_way.push_back(Box::pin(publish(next)));
+            next += 1;
+        }
+    }
     begun.elapsed()
 }
 
@@ -95,7 +128,8 @@ async fn main() {
     let client = options.custom_inbox_prefix("_INBOX_wh").client_capacity(8192).connect(*url).await.unwrap();
     let number = |at: usize| rest[at].parse().unwrap();
     let took = match *mode {
-        "publish" => publish(client, rest[0], number(1), number(2), number(3)).await,
+        "publish" => publish(client, rest[0], number(1), number(2), number(3), number(4)).await,
+        "ours" => ours(url, (user, password), rest[0], number(1), number(2), number(3)).await,
         "pull" => pull(client, rest[0], rest[1], rest[2], number(3)).await,
         other => panic!("no mode {other}"),
     };

@@ -23,6 +23,9 @@ pub(crate) struct Args {
     /// Seconds that a pin outlives its last renewal
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     pinned_ttl: u64,
+    /// One part of it
+    #[arg(long, value_parser = ["rates", "ownership", "idle"])]
+    only: Option<String>,
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
@@ -38,7 +41,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let rates = build(&["-p", "wh-mq", "--features", "nats"], "nats_rates")?;
     println!("machine: {}", machine::line());
     let numbers = [args.rounds, args.idle_seconds, args.pinned_ttl].map(|number| number.to_string());
-    let status = Command::new(rates).arg(bare).args(numbers).arg(&args.version).status()?;
+    let status = Command::new(rates).arg(bare).args(numbers).arg(&args.version).args(&args.only).status()?;
     ensure!(status.success(), "the measurement failed: {status}");
     Ok(())
 }
