@@ -75,7 +75,11 @@ async fn mq04_a_delayed_publish_is_stored_once_beside_its_retry(arm: &dyn Arm) -
         one(&broker, &block).await
     });
     let (late, retry) = (late??, retry??);
-    ensure!(matches!(retry, Receipt::Stored(_)) && late == Receipt::Duplicate(retry.cursor()), "{late:?} {retry:?}");
+    // on a busy machine the delayed one may be first after all
+    let once = |first: &Receipt, second: &Receipt| {
+        matches!(first, Receipt::Stored(_)) && *second == Receipt::Duplicate(first.cursor())
+    };
+    ensure!(once(&retry, &late) || once(&late, &retry), "{late:?} {retry:?}");
     let mut feed = stage.feed("t", WIDE).await?;
     take(&mut *feed, 1).await?;
     quiet(&mut *feed).await
