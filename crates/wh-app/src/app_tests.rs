@@ -20,7 +20,7 @@ async fn on_a_full_disk() -> (tempfile::TempDir, Arc<SimDisk>, Running) {
     let disk = Arc::new(SimDisk::new(1));
     disk.set_capacity(Some(0));
     let opening = crate::queue::Opening::new(&config, clock.clone(), entropy.clone()).on(disk.clone());
-    let backend = Backend::Embedded { opening, ack_wait: config.mq.embedded.ack_wait };
+    let backend = Backend::Embedded { opening: Box::new(opening), ack_wait: config.mq.embedded.ack_wait };
     let running = start(config, ABOUT, "test".to_owned(), backend, clock, entropy).await.unwrap();
     (folder, disk, running)
 }

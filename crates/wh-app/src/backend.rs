@@ -14,7 +14,7 @@ use wh_types::{Clock, Entropy};
 #[derive(Clone, Debug)]
 pub(crate) enum Backend {
     /// In the data folder.
-    Embedded { opening: queue::Opening, ack_wait: Duration },
+    Embedded { opening: Box<queue::Opening>, ack_wait: Duration },
     /// On a JetStream cluster.
     Nats(Box<cluster::Opening>),
 }
@@ -34,7 +34,7 @@ impl Backend {
     pub(crate) fn new(config: &Config, instance: &str, clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Self {
         match config.mq.backend {
             QueueBackend::Embedded => Self::Embedded {
-                opening: queue::Opening::new(config, clock, entropy),
+                opening: Box::new(queue::Opening::new(config, clock, entropy)),
                 ack_wait: config.mq.embedded.ack_wait,
             },
             QueueBackend::Nats => Self::Nats(Box::new(cluster::Opening::new(config, instance, clock, entropy))),

@@ -1,7 +1,7 @@
 //! Opening the queue on NATS: connect, wait for a sound topology, find its streams. And what readiness and the stop need
 //! of it afterwards.
 
-use crate::{StartError, backend::Queue, nats::options};
+use crate::{StartError, backend::Queue, membership::Watched, nats::options};
 use std::{fmt, sync::Arc, time::Duration};
 use tracing::info;
 use wh_api::{Check, Health};
@@ -35,7 +35,7 @@ pub(crate) struct Cluster {
     check: boot::Check,
     found: boot::Report,
     recheck: Duration,
-    leases: Option<Arc<dyn Leases>>,
+    leases: Option<Arc<Watched>>,
     tasks: Tasks,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
@@ -116,7 +116,7 @@ impl Opening {
         connection: &Connection,
         duration: Duration,
         tasks: &Tasks,
-    ) -> Result<Arc<dyn Leases>, StartError> {
+    ) -> Result<Arc<Watched>, StartError> {
         let options = wh_coord::Options {
             holder: self.instance.clone(),
             duration,
@@ -125,14 +125,15 @@ impl Opening {
             tasks: tasks.clone(),
         };
         let leases = wh_coord::nats::Leases::open(connection, &self.queue.topology.names().bucket, options).await;
-        Ok(Arc::new(leases.map_err(StartError::Leases)?))
+        let leases = Arc::new(leases.map_err(StartError::Leases)?);
+        Ok(Arc::new(Watched::new(leases, self.clock.clone())))
     }
 }
 
 impl Cluster {
     /// Where processes agree on who has which unit; with the role `ingest` only.
     pub(crate) fn leases(&self) -> Option<Arc<dyn Leases>> {
-        self.leases.clone()
+        self.leases.clone().map(|leases| leases as Arc<dyn Leases>)
     }
 
     /// The largest row that fits into a message.
@@ -168,11 +169,15 @@ impl Cluster {
                 units => Health::Failed(format!("rows wait and none is delivered for 30 s: {}", units.join(", "))),
             }
         };
-        vec![
+        let mut checks = vec![
             Check { name: "queue", look: Arc::new(queue) },
             Check { name: "topology", look: Arc::new(topology) },
             Check { name: "delivery", look: Arc::new(delivery) },
-        ]
+        ];
+        if let Some(leases) = self.leases.clone() {
+            checks.push(Check { name: "membership", look: Arc::new(move || leases.health()) });
+        }
+        checks
     }
 
     /// Ends the connection. The queue is closed before.

@@ -19,6 +19,7 @@ mod health;
 mod instance;
 mod life;
 mod linger;
+mod membership;
 mod metrics;
 mod mq_cli;
 mod nats;

@@ -30,7 +30,7 @@ pub(crate) enum MqCommand {
     /// Print what a role may do on the server
     Permissions(Permissions),
     /// Judge a running server, or what one answered: exit code 1 when something required is wrong
-    Verify(Verify),
+    Verify(Box<Verify>),
     /// Show what would change, and in which order
     Plan(Planned),
 }

@@ -32,7 +32,7 @@ pub(super) struct Access {
     /// With --url: a .creds file
     #[arg(long, value_name = "FILE", requires = "url", conflicts_with_all = ["nkey_seed_file", "user", "token_file"])]
     creds_file: Option<PathBuf>,
-    /// With --url: a file with an NKey seed
+    /// With --url: a file with the seed of a user's key
     #[arg(long, value_name = "FILE", requires = "url", conflicts_with_all = ["user", "token_file"])]
     nkey_seed_file: Option<PathBuf>,
     /// With --url: a user, whose password stands in --password-file
@@ -89,7 +89,7 @@ impl Access {
             (_, Some(file), ..) => NatsCredentials::NkeySeed(file.clone()),
             (_, _, Some(file), ..) => NatsCredentials::Token(file.clone()),
             (.., Some(user), Some(file)) => NatsCredentials::Password { user: user.clone(), file: file.clone() },
-            (.., _, _) => NatsCredentials::None,
+            _ => NatsCredentials::None,
         }
     }
 }
