@@ -2,7 +2,7 @@
 
 use crate::{
     listener,
-    load::{Stream, arrived, count, create, flowing_after, publish, wall},
+    load::{Stream, arrived, count, create, publish, slowest, wall},
 };
 use anyhow::{Result, bail};
 use procs::{Fleet, Member, Setup, even};
@@ -108,27 +108,30 @@ async fn handed_over(members: &[&Member]) -> Result<(f64, f64)> {
     Ok(all)
 }
 
-/// From a moment until every table has a new row in ClickHouse: a moment at which nothing happens, and that of SIGTERM to
-/// one of two owners. Rows come all the time and batches wait 10 ms.
+/// How long the slowest of rows that come all the time waits until it is in ClickHouse: around a moment at which nothing
+/// happens, and around SIGTERM to one of two owners. Batches wait 10 ms.
 pub(crate) async fn stop(runs: usize) -> Result<(Vec<f64>, Vec<f64>)> {
     let fleet = stand(Setup { more: "ingest: {batch_wait: 10ms}".to_owned(), ..Setup::default() }).await?;
     let (api, one, mut two) = (fleet.api("api").await?, fleet.ingest("one").await?, fleet.ingest("two").await?);
     let (mut calm, mut stopped) = (Vec::new(), Vec::new());
+    // a second and more of rows
+    let further = async || arrived(&fleet, count(&fleet).await? + 120).await;
     for _ in 0..runs {
         even(&[&one, &two], UNITS, WAIT).await?;
         let stream = Stream::start(&api);
-        let goal = count(&fleet).await? + 1_000;
-        arrived(&fleet, goal).await?;
-        let before = wall();
-        arrived(&fleet, count(&fleet).await? + 1_000).await?;
-        let moment = wall();
+        further().await?;
+        let nothing = wall();
+        further().await?;
+        further().await?;
+        let sigterm = wall();
         two.process.terminate()?;
         two.process.wait(WAIT).await?;
-        arrived(&fleet, count(&fleet).await? + 1_000).await?;
+        further().await?;
+        further().await?;
         stream.stop().await;
         fleet.drained(4, WAIT).await?;
-        calm.push(flowing_after(&fleet, before).await?);
-        stopped.push(flowing_after(&fleet, moment).await?);
+        calm.push(slowest(&fleet, nothing).await?);
+        stopped.push(slowest(&fleet, sigterm).await?);
         two.restart().await?;
     }
     ended([api, one, two]).await?;

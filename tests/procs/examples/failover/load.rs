@@ -1,6 +1,6 @@
 //! Rows that are published, and what ClickHouse has of them.
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use procs::{Fleet, Member, table};
 use std::{
     sync::{
@@ -17,8 +17,8 @@ use wh_types::{Clock, SystemClock, Timestamp};
 pub(crate) const TABLES: usize = 16;
 /// Rows of each table at a time.
 const ROWS: u64 = 10;
-/// How often a table is written to by [`Stream`].
-const PACE: Duration = Duration::from_millis(10);
+/// How often a table is written to by [`Stream`]: so seldom that the machine is idle most of the time.
+const PACE: Duration = Duration::from_millis(200);
 
 /// Makes the tables. `p` is when a row was sent, `at` when ClickHouse took it, both in microseconds of one machine.
 pub(crate) async fn create(engine: &clickhouse::Server) -> Result<()> {
@@ -76,8 +76,10 @@ impl Stream {
     pub(crate) fn start(api: &Member) -> Self {
         let (mut writers, stop) = (JoinSet::new(), Arc::new(AtomicBool::new(false)));
         for n in 0..TABLES {
+            let offset = PACE * u32::try_from(n).unwrap_or(0) / 16;
             let (url, stop) = (api.url(&format!("/v1/ingest?table={}", table(n))), stop.clone());
             writers.spawn(async move {
+                tokio::time::sleep(offset).await;
                 while !stop.load(Ordering::Relaxed) {
                     let request = http::post(url.clone(), format!("{{\"p\":{}}}", wall()));
                     // a row that is refused is only one fewer
@@ -95,15 +97,14 @@ impl Stream {
     }
 }
 
-/// Milliseconds from a moment until each table had a row in ClickHouse that was sent after it.
-pub(crate) async fn flowing_after(fleet: &Fleet, moment: i64) -> Result<f64> {
-    let mut last = moment;
-    for n in 0..TABLES {
-        let sql = format!("SELECT min(at) FROM {} WHERE p > {moment}", table(n));
-        let at: i64 = fleet.engine.query(&sql).await?.trim().parse()?;
-        ensure!(at >= moment, "{}: no row after the moment", table(n));
-        last = last.max(at);
-    }
-    #[expect(clippy::cast_precision_loss, reason = "milliseconds of a measurement")]
-    Ok((last - moment) as f64 / 1_000.0)
+/// How long the slowest row waited, in milliseconds, of those that were sent within a span around a moment: from one pace
+/// before it to a second after it.
+pub(crate) async fn slowest(fleet: &Fleet, moment: i64) -> Result<f64> {
+    let pace = i64::try_from(PACE.as_micros())?;
+    let span = format!("p > {} AND p < {}", moment - pace, moment + 1_000_000);
+    let sql = format!("SELECT count(), max(at - p) FROM merge(default, '^t[0-9]+$') WHERE {span}");
+    let text = fleet.engine.query(&sql).await?;
+    let (rows, wait) = text.trim().split_once('\t').context("two numbers")?;
+    ensure!(rows.parse::<usize>()? >= TABLES * 2, "{rows} rows are too few");
+    Ok(wait.parse::<f64>()? / 1_000.0)
 }
