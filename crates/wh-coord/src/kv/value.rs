@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use wh_types::Mono;
 
-/// A stored length beyond this is taken as this: a foreign value must not keep a key for ever.
-const LONGEST: Duration = Duration::from_mins(10);
+/// A stored length beyond this is taken as this, the longest lease that can be configured: a foreign value must not keep
+/// a key, and the units of its member, for ever.
+const LONGEST: Duration = Duration::from_mins(1);
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Value {

@@ -351,12 +351,14 @@ async fn a_refusal_that_is_seen_in_passing_counts_at_once() -> Result<()> {
     let connection = check.connection().clone();
     // so seldom that only the fault can be the cause of a check
     let running = running(check, Duration::from_secs(3_600)).await?;
-    connection.send("$JS.API.CONSUMER.DELETE.WH_INGEST_0.wh-ingest-0", None, None, "".into()).await?;
-    becomes(&running.health, false).await?;
-    let reason = running.health.now().reason.context("a reason")?;
-    assert_eq!(reason, "the server refuses us $JS.API.CONSUMER.DELETE.WH_INGEST_0.wh-ingest-0");
-    // the check that follows 5 to 15 s later finds nothing wrong
-    becomes(&running.health, true).await?;
+    for subject in ["$JS.API.CONSUMER.DELETE.WH_INGEST_0.wh-ingest-0", "$KV.elsewhere.lease.ingest.m0"] {
+        connection.send(subject, None, None, "".into()).await?;
+        becomes(&running.health, false).await?;
+        let reason = running.health.now().reason.context("a reason")?;
+        assert_eq!(reason, format!("the server refuses us {subject}"));
+        // the check that follows 5 to 15 s later finds nothing wrong
+        becomes(&running.health, true).await?;
+    }
     ensure!(running.faults.last().is_none());
     running.stop.give();
     running.tasks.wait().await;

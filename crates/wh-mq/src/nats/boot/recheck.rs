@@ -81,8 +81,8 @@ impl Recheck {
                 Ok(()) = refused.changed() => {
                     let new = refusals.since(refusals_seen);
                     refusals_seen = *refused.borrow_and_update();
-                    let of_a_consumer = new.iter().find(|one| !one.subscription && is_consumer_api(&one.subject));
-                    if let Some(refusal) = of_a_consumer {
+                    // whatever it is, the process asked for it because it needs it
+                    if let Some(refusal) = new.last() {
                         due = due.min(self.due(Next::Soon));
                         let doubted = verdict.borrow().doubted(format!("the server refuses us {}", refusal.subject));
                         tell(&verdict, doubted, &mut told);
@@ -187,14 +187,6 @@ fn pause(next: Next, every: Duration, unit: f64) -> Duration {
     }
 }
 
-/// Whether it is a subject of the consumers' API, under a domain too.
-fn is_consumer_api(subject: &str) -> bool {
-    let api = subject.strip_prefix("$JS.").and_then(|rest| {
-        rest.strip_prefix("API.").or_else(|| rest.split_once('.').and_then(|(_, rest)| rest.strip_prefix("API.")))
-    });
-    api.is_some_and(|tail| tail.starts_with("CONSUMER."))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -245,15 +237,5 @@ mod tests {
             assert!(late <= s(longest) && late > s(longest) - s(1), "{late:?}");
         }
         assert_eq!(pause(Next::Unsound, s(10), 0.5), s(10));
-    }
-
-    #[test]
-    fn refusals_of_the_consumers_api_are_told_from_others() {
-        for yes in ["$JS.API.CONSUMER.RESET.S.d", "$JS.hub.API.CONSUMER.MSG.NEXT.S.d"] {
-            assert!(is_consumer_api(yes), "{yes}");
-        }
-        for no in ["$JS.API.STREAM.INFO.S", "$JS.ACK.S.d.1.1.1.1.0", "wh.ingest.0.0.a.t", "$JS.API"] {
-            assert!(!is_consumer_api(no), "{no}");
-        }
     }
 }

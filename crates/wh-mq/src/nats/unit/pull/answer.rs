@@ -144,6 +144,11 @@ impl Pull {
                 if self.sole && reading.delivered < self.seen {
                     // the server forgot deliveries: they come again, and are known by their sequences in the stream
                     self.seen = reading.delivered;
+                    if reading.unsettled > 0 {
+                        // what it remembers waits for replies that are void now: it must come again before `ack_wait`,
+                        // or whoever has the unit by then inserts it a second time
+                        return self.gap(now, commands);
+                    }
                 }
                 self.judge(now, reading.delivered);
             }

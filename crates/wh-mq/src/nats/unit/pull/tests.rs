@@ -281,6 +281,18 @@ fn deliveries_that_a_server_forgot_come_again() {
 }
 
 #[test]
+fn what_a_forgetful_server_still_remembers_is_reset_at_once() {
+    let mut bench = Bench::pinned();
+    bench.step(Input::Link(false));
+    bench.step(Input::Link(true));
+    let remembers = Reading { unsettled: 2, ..reading(1, None) };
+    let told = bench.read(remembers.clone());
+    assert_eq!(told, [Command::Note(Event::Gap { seen: 1 }), Command::Read]);
+    assert_eq!(bench.read(remembers), [Command::Reset]);
+    assert_eq!(bench.step(Input::Reset(true)), [pull(None)]);
+}
+
+#[test]
 fn what_another_member_took_meanwhile_is_no_gap() {
     let mut bench = Bench::pinned();
     bench.status(Status::PinMismatch);
