@@ -71,7 +71,7 @@ async fn serve(core: &Arc<Core>, pool: &mut Pool, mut dialled: Dialled) {
             biased;
             () = core.stop.wait() => None,
             () = slot.lost.wait() => None,
-            _ = guard.next() => None,
+            () = ended(&mut guard) => None,
             better = improve(core, pool, slot.generation) => Some(better),
         };
         let stopping = core.stop.given();
@@ -100,7 +100,12 @@ async fn end(core: &Core, slot: &Slot, mut guard: async_nats::Subscriber, why: &
     if !lost_before {
         _ = slot.client.drain().await;
     }
-    _ = tokio::time::timeout(ENDING, async { while guard.next().await.is_some() {} }).await;
+    _ = tokio::time::timeout(ENDING, ended(&mut guard)).await;
+}
+
+/// Returns when the guard's client has ended.
+async fn ended(guard: &mut async_nats::Subscriber) {
+    while guard.next().await.is_some() {}
 }
 
 /// Waits until a better connection is wanted, and makes it beside the one that works.
@@ -134,7 +139,11 @@ async fn dial(core: &Arc<Core>, pool: &mut Pool, avoid: Option<&str>) -> Result<
     let others = pool.discovered.iter().filter(|other| !known.contains(other));
     let mut last = Error::config("urls: no server");
     for address in known.iter().chain(others) {
-        match slot::dial(core, address, core.generation() + 1).await {
+        // the greeting has its own time; this one is for names that are not resolved
+        let dialled =
+            tokio::time::timeout(3 * core.options.connect_timeout, slot::dial(core, address, core.generation() + 1));
+        let dialled = dialled.await.unwrap_or_else(|_| Err(Error::new(address.as_url_str().to_owned(), Kind::Timeout)));
+        match dialled {
             Ok(dialled) if avoid == Some(dialled.server.as_str()) => {
                 last = Error::new(address.as_url_str().to_owned(), Kind::Disconnected);
                 _ = dialled.slot.client.drain().await;
