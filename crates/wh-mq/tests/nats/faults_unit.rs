@@ -10,7 +10,7 @@ use wh_mq::{Broker as _, BrokerStatus, Receipt, Unit, Verdict, nats};
 use wh_nats::{Connection, Credentials};
 use wh_testkit::{
     chaos::{End, Tcp, Way},
-    nats::{Cluster, Options, PASSWORD, Shape},
+    nats::{Cluster, Operator, Options, PASSWORD, Shape},
     until,
 };
 use wh_topology::{Choices, Rights, RightsFormat, Role, Spec, Topology};
@@ -106,6 +106,18 @@ async fn one_unit() -> Result<Stand> {
     Stand::with(Choices { shards: 1, ..choices() }, &shape, Options::default()).await
 }
 
+/// Waits until some blocks came and are settled: what is lost before a first one has come waits for `ack_wait`.
+async fn begun(mut operator: Operator, spec: &Spec) -> Result<()> {
+    let (stream, durable) = (spec.names().partition_stream(0), spec.names().durable(0));
+    for _ in 0..1_000 {
+        if operator.consumer_info(&stream, &durable).await.is_ok_and(|info| info["ack_floor"]["consumer_seq"] != 0) {
+            return Ok(());
+        }
+        tokio::time::sleep(SECOND / 100).await;
+    }
+    anyhow::bail!("nothing is settled")
+}
+
 async fn broker_through(stand: &Stand, port: u16) -> Result<nats::Broker> {
     let connection = Connection::open(stand.connecting(Some(port))).await?;
     stand.broker_on(connection).await
@@ -116,8 +128,10 @@ async fn a_server_that_is_killed_and_comes_back_loses_nothing() -> Result<()> {
     let mut stand = one_unit().await?;
     let (publisher, owner) = (stand.broker().await?, stand.broker().await?);
     let blocks = blocks(2_000);
+    let (operator, spec) = (stand.operator(), stand.spec.clone());
     let server = &mut stand.server;
     let seen = under("kill -9 of the server, three times", &publisher, &owner, &blocks, async {
+        begun(operator, &spec).await?;
         for _ in 0..3 {
             tokio::time::sleep(Duration::from_millis(300)).await;
             server.restart().await?;
@@ -184,7 +198,7 @@ async fn a_black_hole_of_ten_seconds_is_noticed_and_left_behind() -> Result<()> 
     let (publisher, owner) = (stand.broker().await?, broker_through(&stand, proxy.port()).await?);
     let blocks = blocks(600);
     let seen = under("a black hole of 10 s", &publisher, &owner, &blocks, async {
-        tokio::time::sleep(Duration::from_millis(150)).await;
+        begun(stand.operator(), &stand.spec).await?;
         proxy.black_hole(Way::Both);
         tokio::time::sleep(10 * SECOND).await;
         proxy.heal();
@@ -193,6 +207,28 @@ async fn a_black_hole_of_ten_seconds_is_noticed_and_left_behind() -> Result<()> 
     // what went into the hole is missed although the pin lapsed meanwhile: nobody else was delivered to
     seen.await?.in_order(&blocks)?;
     Ok(())
+}
+
+#[tokio::test]
+async fn a_release_that_cannot_reach_the_server_ends_and_the_unit_frees_itself() -> Result<()> {
+    let stand = one_unit().await?;
+    let proxy = Tcp::start(stand.server.port()).await?;
+    let (next, owner) = (stand.broker().await?, broker_through(&stand, proxy.port()).await?);
+    let blocks = blocks(10);
+    publish_all(&next, &blocks, Duration::ZERO).await?;
+    let mut feed = owner.feed(UNIT, WIDE).await?;
+    take(&mut *feed, 10).await?;
+    proxy.black_hole(Way::Both);
+    let began = now();
+    feed.halt().await?;
+    let outcome = feed.release().await;
+    assert_eq!(outcome.unwrap_err().class(), Class::Unavailable);
+    ensure!(began.elapsed() < 25 * SECOND, "it took {:?}", began.elapsed());
+    until(30 * SECOND, "it is an orphan", || async { next.release_orphan(UNIT).await.is_ok() }).await?;
+    let mut feed = next.feed(UNIT, WIDE).await?;
+    let mut seen = Seen::default();
+    seen.take(&mut *feed, 10, 10).await?;
+    seen.in_order(&blocks)
 }
 
 #[tokio::test]
@@ -304,9 +340,13 @@ async fn a_consumer_leader_that_steps_down_under_load_loses_nothing() -> Result<
     let (stream, durable) = (three.stream(), three.durable());
     let seen = under("five step-downs of the consumer's leader", &publisher, &owner, &blocks, async {
         let mut operator = three.cluster.operator();
+        begun(three.cluster.operator(), &three.spec).await?;
         for _ in 0..5 {
             tokio::time::sleep(Duration::from_millis(400)).await;
-            operator.step_down_consumer(&stream, &durable).await?;
+            // one that has no leader at the moment cannot step down
+            while operator.step_down_consumer(&stream, &durable).await.is_err() {
+                tokio::time::sleep(SECOND / 10).await;
+            }
         }
         Ok(())
     });

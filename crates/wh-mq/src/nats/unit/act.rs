@@ -103,13 +103,14 @@ impl Runner {
             // to the server these deliveries never were: as after a reset, they are settled when they come again
             inner.desk.reset();
         }
-        if reading.unsettled == 0 && reading.pending == 0 {
-            inner.desk.all_confirmed();
-        } else if std::mem::take(&mut self.ack_again) {
+        if std::mem::take(&mut self.ack_again) {
             let unconfirmed = inner.desk.unconfirmed();
             if !unconfirmed.is_empty() {
                 inner.order(Order::again(unconfirmed));
             }
+        } else if reading.unsettled == 0 && reading.pending == 0 {
+            // not believed of a leader that is new: it may not know all yet
+            inner.desk.all_confirmed();
         }
         inner.desk.unsettled()
     }

@@ -103,7 +103,7 @@ impl Runner {
             table,
             body: message.body().clone(),
             reason,
-            code: "queue.unreadable".to_owned(),
+            code: "block.unreadable".to_owned(),
             column: None,
             attempted: shared.options.clock.wall(),
             received: Timestamp::default(),
