@@ -1,5 +1,7 @@
 //! The NATS backend at real servers, beside the conformance suite: what only this backend does, and its faults.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail loudly")]
+
 mod boot;
 mod faults_unit;
 mod flow;
