@@ -22,10 +22,7 @@ pub mod faulty;
 )]
 mod local;
 #[cfg(any(feature = "embedded", feature = "sim", feature = "nats"))]
-#[cfg_attr(
-    not(any(feature = "embedded", feature = "sim")),
-    allow(dead_code, reason = "each backend uses a part")
-)]
+#[cfg_attr(not(any(feature = "embedded", feature = "sim")), allow(dead_code, reason = "each backend uses a part"))]
 mod metrics;
 #[cfg(feature = "nats")]
 pub mod nats;
