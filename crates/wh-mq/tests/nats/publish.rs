@@ -196,6 +196,9 @@ async fn a_stream_that_is_gone_is_unavailable_after_the_budget() -> Result<()> {
     assert_eq!(class(publish(&broker, &block("t", 1)).await), Class::Unavailable);
     let (took, budget) = (began.elapsed(), stand.spec.publish_budget());
     ensure!(took > budget / 2 && took <= budget + Duration::from_millis(500), "{took:?} of {budget:?}");
+    let mut faults = broker.faults().watch();
+    let fault = faults.wait_for(Option::is_some).await?.clone();
+    ensure!(matches!(fault, Some(Fault::Gone { .. })), "{fault:?}");
     Ok(())
 }
 

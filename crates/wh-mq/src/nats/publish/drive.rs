@@ -1,13 +1,22 @@
 //! Sends the messages of one lane until each has its outcome or the budget is spent.
 
-use super::lane::{Answer, Lane, Place};
+use super::{
+    lane::{Answer, Lane, Place},
+    meters,
+};
 use crate::{
     Error, Kind, Result,
     nats::{error, fault::Fault, shared::Shared},
 };
 use bytes::Bytes;
 use futures::{StreamExt as _, stream::FuturesUnordered};
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use wh_nats::{Headers, Publisher, err_code};
 use wh_types::{Backoff, Mono};
@@ -25,12 +34,16 @@ pub(crate) struct Publish {
     window: Semaphore,
     all: u32,
     room: Semaphore,
+    /// Somebody looks whether a stream that nobody answers for is there.
+    looking: Arc<AtomicBool>,
 }
 
 impl Publish {
     pub(crate) fn new(publisher: Publisher, window: usize) -> Self {
         let all = u32::try_from(window.clamp(1, Semaphore::MAX_PERMITS)).unwrap_or(u32::MAX);
-        Self { publisher, window: Semaphore::new(all as usize), all, room: Semaphore::new(ROOM as usize) }
+        meters::describe();
+        let (window, room) = (Semaphore::new(all as usize), Semaphore::new(ROOM as usize));
+        Self { publisher, window, all, room, looking: Arc::default() }
     }
 
     /// Returns once nothing is on its way.
@@ -98,6 +111,9 @@ impl Run<'_> {
         while !self.lane.done() {
             if let Some(kind) = self.barred().await {
                 self.lane.give_up(&kind);
+                if kind == Kind::Unavailable {
+                    self.look();
+                }
                 return;
             }
             self.round().await;
@@ -110,6 +126,21 @@ impl Run<'_> {
                 }
             }
         }
+    }
+
+    /// Nobody answered for the stream: it has no leader, or it is gone, which is a fault of the topology.
+    fn look(&self) {
+        let looking = Arc::clone(&self.shared.publish.looking);
+        if !self.shared.connection.is_connected() || looking.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let (api, faults, stream) = (self.shared.connection.api(), self.shared.faults.clone(), self.stream.to_owned());
+        drop(self.shared.tasks.spawn("publish/look", async move {
+            if api.stream_state(&stream).await.is_err_and(|error| error.is_gone()) {
+                faults.note(Fault::Gone { object: format!("the stream {stream}") });
+            }
+            looking.store(false, Ordering::Relaxed);
+        }));
     }
 
     /// Why nothing may be sent, where that is so. A break of the connection is waited out while it is short.
@@ -206,6 +237,9 @@ impl Run<'_> {
         };
         if let Answer::Never(Kind::Full { .. } | Kind::NoSpace) = answer {
             crate::metrics::refused();
+        }
+        if let Answer::Refused | Answer::Unanswered = answer {
+            meters::failed_attempt(answer == Answer::Unanswered);
         }
         self.errors[index] = error;
         self.lane.answered(index, answer);

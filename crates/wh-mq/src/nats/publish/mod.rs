@@ -5,6 +5,7 @@
 
 mod drive;
 mod lane;
+mod meters;
 
 pub(crate) use drive::{Message, Publish, drive};
 pub(crate) use lane::{Answer, Place};
