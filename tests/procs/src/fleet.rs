@@ -26,6 +26,8 @@ pub struct Setup {
     pub lease: Duration,
     /// How long a pin outlives its owner.
     pub pinned_ttl: Duration,
+    /// How long a start waits for a sound topology.
+    pub wait: &'static str,
     /// What processes log.
     pub log: &'static str,
     /// Further configuration of every process, as YAML.
@@ -35,7 +37,15 @@ pub struct Setup {
 impl Default for Setup {
     fn default() -> Self {
         let seconds = Duration::from_secs;
-        Self { partitions: 4, shards: 8, lease: seconds(3), pinned_ttl: seconds(5), log: "debug", more: String::new() }
+        Self {
+            partitions: 4,
+            shards: 8,
+            lease: seconds(3),
+            pinned_ttl: seconds(5),
+            wait: "20s",
+            log: "debug",
+            more: String::new(),
+        }
     }
 }
 
@@ -185,14 +195,14 @@ impl Fleet {
     }
 
     fn config(&self, name: &str, role: Role, port: u16) -> Result<String> {
-        let (dir, Setup { partitions, shards, lease, log, more, .. }) = (self.dir.path(), &self.setup);
+        let (dir, Setup { partitions, shards, lease, wait, log, more, .. }) = (self.dir.path(), &self.setup);
         let (key, password, data) = (dir.join("operator.key"), dir.join("password"), dir.join("data"));
         let (urls, user, clickhouse) = (self.nats.url(), role.user(), &self.clickhouse);
         let mut text = String::new();
         writeln!(text, "data_dir: {data:?}\ninstance_id: {name}\nserver: {{port: {port}}}")?;
         writeln!(text, "auth: {{operator_key_file: {key:?}}}\nlog: {{level: {log}}}")?;
         writeln!(text, "mq:\n  backend: nats\n  nats: {{urls: {urls:?}, user: {user}, password_file: {password:?},")?;
-        writeln!(text, "    partitions: {partitions}, shards: {shards}, replicas: 1, topology_wait: 20s}}")?;
+        writeln!(text, "    partitions: {partitions}, shards: {shards}, replicas: 1, topology_wait: {wait}}}")?;
         writeln!(text, "coord: {{backend: nats, lease: {}ms}}", lease.as_millis())?;
         writeln!(text, "tenant_defaults:\n  clickhouse: {{url: {clickhouse:?}, database: default}}")?;
         writeln!(text, "  schema: {{refresh_interval: 1}}\n{more}")?;

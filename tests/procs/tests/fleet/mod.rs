@@ -2,6 +2,7 @@
 
 mod alone;
 mod counts;
+mod ends;
 mod members;
 mod slow;
 mod whole_way;

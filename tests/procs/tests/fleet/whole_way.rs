@@ -1,7 +1,7 @@
 //! The whole way over NATS once: posted to one api, inserted by an ingest, streamed by both apis.
 
-use super::WAIT;
-use procs::{Fleet, Setup, TABLE};
+use super::{TABLES, UNITS, WAIT, busy, fleet, stop};
+use procs::{Fleet, Found, Setup, TABLE, Traffic, even};
 use wh_testkit::{http, until};
 
 #[tokio::test]
@@ -44,4 +44,22 @@ async fn a_row_posted_to_one_api_is_inserted_by_an_ingest_and_streamed_by_both()
     for member in [&mut one, &mut two, &mut ingest] {
         member.stop(WAIT).await.unwrap();
     }
+}
+
+#[tokio::test]
+async fn a_process_with_both_roles_takes_events_and_its_share_and_stops_without_a_loss() {
+    let fleet = fleet(busy()).await;
+    let mut both = fleet.both("both").await.unwrap();
+    let ingest = fleet.ingest("ingest").await.unwrap();
+    even(&[&both, &ingest], UNITS, WAIT).await.unwrap();
+    let traffic = Traffic::start(&[both.url("")], TABLES);
+    traffic.until_more(1_000, WAIT).await.unwrap();
+    // its clients are told, and what it answered with 200 is inserted by the other
+    both.stop(WAIT).await.unwrap();
+    even(&[&ingest], UNITS, WAIT).await.unwrap();
+    let accepted = traffic.stop().await.unwrap();
+    accepted.arrived(&fleet.engine, WAIT).await.unwrap();
+    fleet.drained(4, WAIT).await.unwrap();
+    assert_eq!(accepted.found(&fleet.engine).await.unwrap(), Found::default());
+    stop([ingest]).await;
 }
