@@ -2,19 +2,20 @@
 
 use crate::{
     flow::{PATIENCE, Seen, WIDE, now, settle, take},
-    stand::{Stand, block, choices, create},
+    stand::{Stand, block, choices},
+    three::Three,
 };
 use anyhow::{Context as _, Result, ensure};
 use std::{future::Future, time::Duration};
 use wh_mq::{Broker as _, BrokerStatus, Receipt, Unit, Verdict, nats};
-use wh_nats::{Connection, Credentials};
+use wh_nats::Connection;
 use wh_testkit::{
     chaos::{End, Tcp, Way},
-    nats::{Cluster, Operator, Options, PASSWORD, Shape},
+    nats::{Operator, Options, Shape},
     until,
 };
-use wh_topology::{Choices, Rights, RightsFormat, Role, Spec, Topology};
-use wh_types::{Block, Class, Secret};
+use wh_topology::{Choices, Spec};
+use wh_types::{Block, Class};
 
 const SECOND: Duration = Duration::from_secs(1);
 const UNIT: Unit = Unit { partition: 0, shard: 0 };
@@ -82,11 +83,11 @@ async fn under(
     faults.context("making faults")?;
     let (seen, took) = consumed?;
     seen.all(blocks)?;
-    let (twice, unsettled, all) = (seen.twice(), seen.unsettled, began.elapsed());
+    let (twice, stored, unsettled, all) = (seen.twice(), seen.stored_twice(), seen.unsettled, began.elapsed());
     let ordered = if seen.in_order(blocks).is_ok() { "in order" } else { "not in order" };
     let count = blocks.len();
     say(&format!(
-        "{what}: {count} blocks, {twice} twice, {unsettled} settles failed, {ordered}, taken after {took:.1?}, settled after {all:.1?}"
+        "{what}: {count} blocks, {twice} twice, {stored} stored twice, {unsettled} settles failed, {ordered}, taken after {took:.1?}, settled after {all:.1?}"
     ));
     feed.halt().await?;
     assert!(feed.next().await?.is_none());
@@ -293,43 +294,6 @@ async fn a_durable_that_is_made_anew_under_a_feed_ends_it() -> Result<()> {
     let mut feed = broker.feed(UNIT, WIDE).await?;
     take(&mut *feed, 3).await?;
     Ok(())
-}
-
-/// Three servers, everything on all of them.
-struct Three {
-    cluster: Cluster,
-    spec: Spec,
-}
-
-impl Three {
-    async fn new() -> Result<Self> {
-        let choices = Choices { shards: 1, replicas: 3, publish_timeout: 5 * SECOND, ..choices() };
-        let topology = Topology::new(Spec::new(choices)?)?;
-        let rights = Rights::new(&topology.spec, Role::Both).print(RightsFormat::Nats);
-        let cluster = Cluster::with(Options::default().user(Role::Both.user(), rights)).await?;
-        let shape = Shape { pinned_ttl: Some(5 * SECOND), ..Shape::default() };
-        // a cluster that was just elected may not know yet that all its servers have room
-        let make = || async { create(&mut cluster.operator(), &topology, &shape).await };
-        until(20 * SECOND, "the topology is created", make).await?;
-        Ok(Self { cluster, spec: topology.spec })
-    }
-
-    async fn broker(&self) -> Result<nats::Broker> {
-        let mut options = wh_nats::Options::new(self.cluster.urls());
-        let password = Secret::from(PASSWORD);
-        options.credentials = Credentials::Password { user: Role::Both.user().into(), password };
-        options.inbox_prefix = self.spec.names().inbox().to_owned();
-        let connection = Connection::open(options).await.context("connecting")?;
-        Ok(nats::Broker::open(connection, nats::Options::new(self.spec.clone())).await?)
-    }
-
-    fn stream(&self) -> String {
-        self.spec.names().partition_stream(0)
-    }
-
-    fn durable(&self) -> String {
-        self.spec.names().durable(0)
-    }
 }
 
 #[tokio::test]

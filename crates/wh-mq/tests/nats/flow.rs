@@ -2,7 +2,10 @@
 
 use anyhow::{Context as _, Result, ensure};
 use futures::FutureExt as _;
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Duration,
+};
 use tokio::time::Instant;
 use wh_mq::{AckToken, Budget, Delivery, Feed, Settle, Verdict};
 use wh_types::{Block, BlockId};
@@ -41,7 +44,8 @@ pub(crate) async fn settle(by: &dyn Settle, deliveries: &[Delivery], verdict: Ve
 pub(crate) struct Seen {
     /// Blocks by the order in which each came first.
     order: Vec<BlockId>,
-    times: HashMap<BlockId, u32>,
+    /// How often each stored copy of a block came, by its sequence.
+    times: HashMap<BlockId, BTreeMap<u64, u32>>,
     /// Settles that failed: their blocks may come again.
     pub(crate) unsettled: usize,
 }
@@ -49,19 +53,24 @@ pub(crate) struct Seen {
 impl Seen {
     pub(crate) fn note(&mut self, delivery: &Delivery) {
         let times = self.times.entry(delivery.block.id).or_default();
-        *times += 1;
-        if *times == 1 {
+        if times.is_empty() {
             self.order.push(delivery.block.id);
         }
+        *times.entry(delivery.cursor.sequence).or_default() += 1;
     }
 
     pub(crate) fn distinct(&self) -> usize {
         self.order.len()
     }
 
-    /// Deliveries beyond the first of each block.
+    /// Deliveries beyond the first of each stored block.
     pub(crate) fn twice(&self) -> u32 {
-        self.times.values().map(|times| times - 1).sum()
+        self.times.values().flat_map(BTreeMap::values).map(|times| times - 1).sum()
+    }
+
+    /// Blocks that the stream stored more than once.
+    pub(crate) fn stored_twice(&self) -> usize {
+        self.times.values().map(|times| times.len() - 1).sum()
     }
 
     /// Takes blocks until so many different ones have come, and acks them, so many at once at most.

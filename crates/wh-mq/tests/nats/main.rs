@@ -9,4 +9,5 @@ mod history;
 mod publish;
 mod rights;
 mod stand;
+mod three;
 mod unit;

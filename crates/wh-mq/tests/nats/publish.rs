@@ -1,6 +1,9 @@
 //! What a publish comes to when servers freeze, die, fill up or are not there.
 
-use crate::stand::{Stand, block, choices, publish};
+use crate::{
+    stand::{Stand, block, choices, publish},
+    three::Three,
+};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::json;
 use std::time::Duration;
@@ -93,6 +96,39 @@ async fn a_killed_server_that_comes_back_within_the_budget_stores_every_block_on
     }
     ensure!(sequences.is_sorted_by(|a, b| a < b), "out of order: {sequences:?}");
     assert_eq!(stand.messages().await?, 400);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_stream_leader_that_is_killed_stops_publishes_for_its_election_and_loses_none() -> Result<()> {
+    let mut three = Three::new().await?;
+    let broker = three.broker().await?;
+    let (blocks, stream) = ((0..3_000).map(|_| block("t", 1)).collect::<Vec<Block>>(), three.stream());
+    let publishing = async {
+        let (mut outcomes, mut longest) = (Vec::new(), Duration::ZERO);
+        for piece in blocks.chunks(50) {
+            let began = now();
+            outcomes.extend(broker.publish(piece).await);
+            longest = longest.max(began.elapsed());
+        }
+        (outcomes, longest)
+    };
+    let killing = async {
+        let leader = three.cluster.stream_leader(&stream).await?;
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        three.cluster.node_mut(leader).process().kill()?;
+        anyhow::Ok(())
+    };
+    let ((outcomes, longest), killed) = tokio::join!(publishing, killing);
+    killed?;
+    let mut sequences = Vec::new();
+    for outcome in outcomes {
+        sequences.push(outcome?.cursor().sequence);
+    }
+    ensure!(sequences.is_sorted_by(|a, b| a < b), "out of order");
+    let info = three.cluster.operator().stream_info(&stream).await?;
+    assert_eq!(info["state"]["messages"], 3_000);
+    println!("the longest publish took {longest:?}");
     Ok(())
 }
 
