@@ -1,18 +1,22 @@
-//! The blocks that are settled here while the server may not know it yet. Bounded: what is forgotten may come twice.
+//! The blocks that are settled here while the server may not know it, and the last ones it confirmed: an answer may come
+//! from a leader that never heard the acks it seems to confirm. Bounded: what is forgotten may come twice.
 
 use std::collections::{HashMap, VecDeque};
 use wh_types::BlockId;
 
-/// Most that are remembered. More than this can be unconfirmed only where acks are lost for long.
+/// Most that are remembered unconfirmed. More than this can be only where acks are lost for long.
 const KEPT: usize = 65_536;
+/// Confirmed ones that are remembered.
+const CONFIRMED: usize = 4_096;
 
 #[derive(Debug)]
 struct Done<R> {
     id: Option<BlockId>,
-    reply: R,
+    /// Where it is settled; none once that is confirmed.
+    reply: Option<R>,
     /// The resets before its reply came.
     era: u64,
-    /// The server heard the ack again. It may still forget it with its leader.
+    /// The server heard the ack. It may still forget it with its leader.
     heard: bool,
 }
 
@@ -22,34 +26,49 @@ pub(super) struct Settled<R> {
     all: HashMap<u64, Done<R>>,
     /// In the order they were settled. Stale where it was confirmed.
     order: VecDeque<u64>,
+    /// In the order they were confirmed. Stale where it came again.
+    confirmed: VecDeque<u64>,
     unheard: usize,
 }
 
 impl<R> Default for Settled<R> {
     fn default() -> Self {
-        Self { all: HashMap::new(), order: VecDeque::new(), unheard: 0 }
+        Self { all: HashMap::new(), order: VecDeque::new(), confirmed: VecDeque::new(), unheard: 0 }
     }
 }
 
 impl<R: Clone> Settled<R> {
     pub(super) fn add(&mut self, sequence: u64, id: Option<BlockId>, (reply, era): (R, u64)) {
-        if self.all.insert(sequence, Done { id, reply, era, heard: false }).is_none() {
-            self.order.push_back(sequence);
-            self.unheard += 1;
-        }
-        while self.order.len() > 2 * KEPT || self.all.len() > KEPT {
+        self.forget(sequence);
+        self.all.insert(sequence, Done { id, reply: Some(reply), era, heard: false });
+        self.order.push_back(sequence);
+        self.unheard += 1;
+        while self.order.len() > 2 * KEPT || self.unheard > KEPT {
             let Some(oldest) = self.order.pop_front() else { break };
-            self.forget(oldest);
+            if self.all.get(&oldest).is_some_and(|done| done.reply.is_some()) {
+                self.forget(oldest);
+            }
         }
     }
 
-    /// The server knows it for good.
+    /// The server knows them.
     pub(super) fn confirm(&mut self, sequences: &[u64]) {
+        self.hear(sequences);
         for sequence in sequences {
-            self.forget(*sequence);
+            if let Some(done) = self.all.get_mut(sequence)
+                && done.reply.take().is_some()
+            {
+                self.confirmed.push_back(*sequence);
+            }
+        }
+        while self.confirmed.len() > CONFIRMED {
+            let Some(oldest) = self.confirmed.pop_front() else { break };
+            if self.all.get(&oldest).is_some_and(|done| done.reply.is_none()) {
+                self.forget(oldest);
+            }
         }
         while let Some(oldest) = self.order.front()
-            && !self.all.contains_key(oldest)
+            && self.all.get(oldest).is_none_or(|done| done.reply.is_none())
         {
             self.order.pop_front();
         }
@@ -59,7 +78,7 @@ impl<R: Clone> Settled<R> {
         self.unheard -= usize::from(self.all.remove(&sequence).is_some_and(|done| !done.heard));
     }
 
-    /// The server heard the acks again.
+    /// The server heard these acks.
     pub(super) fn hear(&mut self, sequences: &[u64]) {
         for sequence in sequences {
             if let Some(done) = self.all.get_mut(sequence) {
@@ -74,7 +93,10 @@ impl<R: Clone> Settled<R> {
             return None;
         }
         let done = self.all.get_mut(&sequence)?;
-        (done.reply, done.era) = (reply.clone(), era);
+        if done.reply.replace(reply.clone()).is_none() {
+            self.order.push_back(sequence);
+        }
+        done.era = era;
         self.unheard += usize::from(std::mem::replace(&mut done.heard, false));
         Some(done.id == id)
     }
@@ -82,13 +104,11 @@ impl<R: Clone> Settled<R> {
     /// Those whose replies came in this era and that the server may not have heard of.
     pub(super) fn of(&self, era: u64) -> Vec<(u64, R)> {
         let current = self.all.iter().filter(|(_, done)| done.era == era && !done.heard);
-        current.map(|(sequence, done)| (*sequence, done.reply.clone())).collect()
+        current.filter_map(|(sequence, done)| Some((*sequence, done.reply.clone()?))).collect()
     }
 
     pub(super) fn clear(&mut self) {
-        self.all.clear();
-        self.order.clear();
-        self.unheard = 0;
+        *self = Self::default();
     }
 
     /// How many the server may count as unsettled.
@@ -101,25 +121,43 @@ impl<R: Clone> Settled<R> {
 mod tests {
     use super::*;
 
+    fn known(settled: &mut Settled<u64>, sequence: u64) -> bool {
+        settled.all.contains_key(&sequence)
+    }
+
     #[test]
-    fn what_is_confirmed_is_forgotten_and_the_rest_is_bounded() {
+    fn what_is_confirmed_is_not_counted_and_known_for_a_while() {
         let mut settled = Settled::default();
-        (0..10).for_each(|n| settled.add(n, None, ((), 0)));
+        (0..10).for_each(|n| settled.add(n, None, (n, 0)));
         settled.confirm(&[0, 1, 2, 7]);
-        assert!((0..10).all(|n| settled.renew(n, None, (&(), 0)).is_some() != [0, 1, 2, 7].contains(&n)));
-        assert_eq!(settled.order.len(), 7, "a confirmed one in between goes with those before it");
-        settled.confirm(&[3, 4, 5, 6]);
-        assert_eq!((settled.unheard(), settled.order.len()), (2, 2));
-        (10..200_000).for_each(|n| settled.add(n, None, ((), 0)));
-        assert_eq!(settled.unheard(), KEPT);
-        assert!(
-            settled.order.len() <= 2 * KEPT
-                && settled.renew(199_999, None, (&(), 0)).is_some()
-                && settled.renew(8, None, (&(), 0)).is_none()
-        );
+        assert_eq!((settled.unheard(), settled.order.len()), (6, 7), "one in between goes with those before it");
+        assert!((0..10).all(|n| known(&mut settled, n)));
+        // one comes again all the same: its leader never heard the ack
+        assert_eq!(settled.renew(1, None, (&11, 0)), Some(true));
+        assert_eq!((settled.unheard(), settled.of(0).contains(&(1, 11))), (7, true));
+        let many: Vec<u64> = (100..100 + CONFIRMED as u64).collect();
+        many.iter().for_each(|n| settled.add(*n, None, (*n, 0)));
+        settled.confirm(&many);
+        assert!(!known(&mut settled, 0) && !known(&mut settled, 7) && known(&mut settled, 1) && known(&mut settled, 3));
+        assert_eq!(settled.unheard(), 7);
+    }
+
+    #[test]
+    fn it_is_bounded() {
+        let mut settled = Settled::default();
+        (0..200_000).for_each(|n| settled.add(n, None, (n, 0)));
+        assert_eq!((settled.unheard(), settled.all.len()), (KEPT, KEPT));
+        assert!(settled.order.len() <= 2 * KEPT && known(&mut settled, 199_999) && !known(&mut settled, 8));
         let all: Vec<u64> = (0..200_000).collect();
         settled.confirm(&all);
-        assert_eq!((settled.unheard(), settled.order.len()), (0, 0));
+        assert_eq!((settled.unheard(), settled.order.len(), settled.all.len()), (0, 0, CONFIRMED));
+        (0..200_000).for_each(|n| {
+            settled.add(n, None, (n, 0));
+            settled.confirm(&[n]);
+        });
+        assert_eq!((settled.unheard(), settled.order.len(), settled.confirmed.len()), (0, 0, CONFIRMED));
+        settled.clear();
+        assert_eq!((settled.all.len(), settled.confirmed.len()), (0, 0));
     }
 
     #[test]
