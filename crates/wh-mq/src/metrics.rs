@@ -25,10 +25,12 @@ pub(crate) fn quarantined() {
     metrics::counter!("wavehouse_queue_quarantined_total").increment(1);
 }
 
+#[cfg(feature = "embedded")]
 pub(crate) fn history_given_up(blocks: u64) {
     metrics::counter!("wavehouse_queue_history_given_up_total").increment(blocks);
 }
 
+#[cfg(feature = "embedded")]
 pub(crate) fn missing(segments: usize) {
     metrics::counter!("wavehouse_queue_missing_segments_total").increment(segments as u64);
 }
