@@ -45,6 +45,8 @@ struct Fed {
 struct Wanted {
     id: u64,
     subject: async_nats::Subject,
+    /// Whether each connection has a subject of its own: this one, the connection's number, one token more.
+    numbered: bool,
     feed: mpsc::UnboundedSender<Fed>,
     /// The last generation it was subscribed on.
     on: AtomicU64,
@@ -80,7 +82,11 @@ impl Wanted {
         if self.on.fetch_max(slot.generation, Ordering::AcqRel) >= slot.generation {
             return true;
         }
-        match slot.client.subscribe(self.subject.clone()).await {
+        let subject = match self.numbered {
+            true => format!("{}.{}.*", self.subject, slot.generation).into(),
+            false => self.subject.clone(),
+        };
+        match slot.client.subscribe(subject).await {
             Ok(subscriber) => {
                 _ = self.feed.send(Fed { subscriber, generation: slot.generation });
                 true
@@ -92,9 +98,19 @@ impl Wanted {
 
 impl Subscription {
     pub(super) async fn new(core: Arc<Core>, subject: async_nats::Subject, keep: Option<Connection>) -> Self {
+        Self::wanted(core, subject, false, keep).await
+    }
+
+    /// An inbox of many answers that is another on each connection, so that what was asked for over one never comes over
+    /// the next: `<inbox>.<generation>.*`.
+    pub(crate) async fn numbered(connection: &Connection, inbox: &str) -> Self {
+        Self::wanted(connection.core().clone(), inbox.into(), true, Some(connection.clone())).await
+    }
+
+    async fn wanted(core: Arc<Core>, subject: async_nats::Subject, numbered: bool, keep: Option<Connection>) -> Self {
         let (to, feed) = mpsc::unbounded_channel();
         let id = core.wishes.next.fetch_add(1, Ordering::Relaxed);
-        let wanted = Arc::new(Wanted { id, subject, feed: to, on: AtomicU64::new(0) });
+        let wanted = Arc::new(Wanted { id, subject, numbered, feed: to, on: AtomicU64::new(0) });
         core.wishes.all.lock().insert(id, wanted.clone());
         let this = Self { wanted, feed, current: None, generation: 0, core, _keep: keep };
         // one that comes up meanwhile subscribes it by itself

@@ -47,8 +47,9 @@ pub enum Pulled {
     },
     /// The answer to a renewal.
     Renewed(Status),
-    /// The inbox is live on another connection: pulls and the pin of the one before are gone, and nothing more of them
-    /// follows.
+    /// There is another connection, with another inbox: the server drops the pulls of the one before, and nothing more of
+    /// them follows. The pin lives on where only the connection broke, and is gone where the server was started again: a
+    /// pull with it goes on, or is answered with a 423.
     Reconnected {
         /// The connection's number, as in [`State`](crate::State).
         generation: u64,
@@ -88,8 +89,8 @@ impl Puller {
         let subject = connection.api_subject(&format!("CONSUMER.MSG.NEXT.{stream}.{durable}"));
         let inbox = connection.inbox();
         let renewals = connection.inbox();
-        let mut pulls = connection.subscribe(&format!("{inbox}.*")).await?;
         let renewed = connection.subscribe(&renewals).await?;
+        let mut pulls = Subscription::numbered(connection, &inbox).await;
         let generation = pulls.prime();
         Ok(Self {
             connection: connection.clone(),
@@ -122,7 +123,7 @@ impl Puller {
             return Err(Error::new(self.subject.as_str(), Kind::Disconnected));
         }
         self.pulled += 1;
-        let reply = format!("{}.{}", self.inbox, self.pulled);
+        let reply = format!("{}.{}.{}", self.inbox, self.generation, self.pulled);
         slot.send(self.subject.clone(), Some(reply.into()), None, request.body(&self.group)).await?;
         Ok(self.pulled)
     }
@@ -177,7 +178,7 @@ impl Puller {
 
     fn read(&mut self, message: Message) -> Option<Pulled> {
         if let Some(status) = Status::of(&message) {
-            let n = message.subject().strip_prefix(&self.inbox)?.strip_prefix('.')?.parse().ok()?;
+            let n = message.subject().strip_prefix(&self.inbox)?.rsplit_once('.')?.1.parse().ok()?;
             return Some(Pulled::Status { n, status });
         }
         let reply = AckSubject::new(message.reply_subject()?.clone());
@@ -220,10 +221,11 @@ impl Puller {
     /// Safe.
     pub async fn start_pulling(&mut self) -> Result<()> {
         if self.pulls.is_none() {
+            if self.connection.core().stop.given() {
+                return Err(Error::new(self.subject.as_str(), Kind::Closed));
+            }
             let inbox = self.connection.inbox();
-            let mut pulls = self.connection.subscribe(&format!("{inbox}.*")).await?;
-            self.generation = self.generation.max(pulls.prime());
-            self.pulls = Some(pulls);
+            self.pulls = Some(Subscription::numbered(&self.connection, &inbox).await);
             self.inbox = inbox;
         }
         Ok(())

@@ -276,7 +276,7 @@ async fn without_an_inbox_there_is_no_pull(version: &'static str) {
 }
 
 async fn an_inbox_outlives_its_connection(version: &'static str) {
-    let (server, fed) = unit(version, TTL).await;
+    let (server, fed) = unit(version, SOON * 10).await;
     let proxy = chaos::Tcp::start(server.port()).await.unwrap();
     let connection = Connection::open(options(proxy.url("nats"))).await.unwrap();
     let mut puller = puller(&connection).await;
@@ -299,9 +299,17 @@ async fn an_inbox_outlives_its_connection(version: &'static str) {
                 other => panic!("{other:?}"),
             }
         }
-        let api = fed.api();
-        let free = || async { api.consumer_info("Q", "d").await.unwrap().pinned.is_none() };
-        until(SOON, "the pin lapses", free).await.unwrap();
+        // the server has dropped the pull of the connection before; the pin goes on with a pull that names it
+        let waiting = || async { fed.api().consumer_info("Q", "d").await.unwrap().num_waiting == 0 };
+        until(SOON, "no pull waits", waiting).await.unwrap();
+        puller.pull(&request(5, SOON, row.pin.as_ref())).await.unwrap();
+        fill(&fed, "q.x", 1).await;
+        let next = delivered(&mut puller).await;
+        assert_eq!((next.pin, next.consumer_seq), (row.pin, row.consumer_seq + 1));
+        connection.ack_confirmed(&next.reply, Ack::Ack, SOON).await.unwrap();
+        fed.api().unpin("Q", "d", "g").await.unwrap();
+        puller.stop_pulling().await;
+        puller.start_pulling().await.unwrap();
     }
     connection.close().await;
     assert!(puller.next().await.is_none());
