@@ -114,6 +114,7 @@ impl Leases {
         let table = Arc::clone(&self.table);
         self.options.tasks.spawn("coord/dropped", async move {
             tokio::select! {
+                biased;
                 _ = term.ended() => {}
                 () = dropped.wait() => table.free(&key, fence, End::Lost),
             }

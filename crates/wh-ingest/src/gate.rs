@@ -1,8 +1,8 @@
 //! Backing off: whether an insert may be tried now, by pool and by table. Pure but for the shared map around it.
 
 use parking_lot::Mutex;
-use std::{collections::HashMap, time::Duration};
-use tokio::sync::watch;
+use std::{collections::HashMap, sync::Arc, time::Duration};
+use tokio::sync::{Notify, futures::OwnedNotified};
 use wh_types::{Mono, Table};
 
 /// What fails together.
@@ -39,17 +39,17 @@ const PROBE_WAIT: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(crate) struct Gates {
     shut: Mutex<HashMap<Scope, Gate>>,
-    opened: watch::Sender<u64>,
+    opened: Arc<Notify>,
 }
 
 impl Gates {
     pub(crate) fn new() -> Self {
-        Self { shut: Mutex::default(), opened: watch::Sender::new(0) }
+        Self { shut: Mutex::default(), opened: Arc::default() }
     }
 
-    /// Changes whenever a scope recovers.
-    pub(crate) fn opened(&self) -> watch::Receiver<u64> {
-        self.opened.subscribe()
+    /// Is done when a scope recovers after this call.
+    pub(crate) fn opens(&self) -> OwnedNotified {
+        Arc::clone(&self.opened).notified_owned()
     }
 
     /// Asks the table's own gate first, so that a table that may not go never uses up the pool's one probe.
@@ -110,7 +110,7 @@ impl Gates {
         drop(shut);
         let away = mine.or(whole).map(|gate| now.saturating_duration_since(gate.since));
         if away.is_some() {
-            self.opened.send_modify(|n| *n += 1);
+            self.opened.notify_waiters();
         }
         away
     }
@@ -119,6 +119,7 @@ impl Gates {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use futures::FutureExt;
 
     fn second(n: u64) -> Duration {
         Duration::from_secs(n)
@@ -140,10 +141,9 @@ mod tests {
         assert_eq!(gates.ask("p", &u, later), Ask::Wait(later + PROBE_WAIT), "one probe a window");
         assert_eq!(gates.failed(Scope::Pool("p".into()), later, |n| second(u64::from(n))).0, 2);
         assert_eq!(gates.ask("p", &u, later), Ask::Wait(later + second(2)));
-        let mut opened = gates.opened();
-        opened.mark_unchanged();
+        let opens = gates.opens();
         assert_eq!(gates.answered("p", &t, true, later + second(3)), Some(second(4)));
-        assert!(opened.has_changed().unwrap());
+        assert!(opens.now_or_never().is_some() && gates.opens().now_or_never().is_none());
         assert_eq!(gates.ask("p", &u, later), Ask::Go);
     }
 

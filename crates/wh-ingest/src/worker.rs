@@ -106,6 +106,7 @@ async fn run_all(shared: Arc<Shared>, stop: Stop) -> Result<(), Error> {
     let mut outcome = Ok(());
     loop {
         let end = tokio::select! {
+            biased;
             () = stop.wait(), if orders.borrow().wish < Wish::Stop => {
                 orders.send_modify(|orders| orders.wish(Wish::Stop));
                 continue;
@@ -187,6 +188,7 @@ async fn bind(shared: &Shared, unit: Unit, terms: &mut Terms) -> Result<Option<B
             error!(%unit, %error, retry_ms, for_ms, "unit {unit} cannot be taken");
         }
         tokio::select! {
+            biased;
             // orders that have no giver any more are those to stop
             changed = terms.orders.changed() => if changed.is_err() {
                 return Ok(None);

@@ -1,5 +1,6 @@
 //! Stopping, and the group that tasks belong to.
 
+use crate::Freezer;
 use std::future::Future;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -42,13 +43,23 @@ impl Stop {
 
 /// A group of tasks that is waited for as one. No task of ours runs outside of one.
 #[derive(Clone, Debug, Default)]
-pub struct Tasks(TaskTracker);
+pub struct Tasks {
+    tracker: TaskTracker,
+    freezer: Option<Freezer>,
+}
 
 impl Tasks {
     /// An empty group.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// An empty group whose tasks can be held and ended from outside, as the tasks of one process in a simulation.
+    #[must_use]
+    pub fn freezable() -> (Self, Freezer) {
+        let freezer = Freezer::default();
+        (Self { tracker: TaskTracker::new(), freezer: Some(freezer.clone()) }, freezer)
     }
 
     /// Starts a task under a name that its panic is reported with.
@@ -59,7 +70,14 @@ impl Tasks {
         F::Output: Send + 'static,
     {
         let _ = name;
-        tokio::spawn(self.0.track_future(task))
+        match &self.freezer {
+            None => tokio::spawn(self.tracker.track_future(task)),
+            Some(freezer) => {
+                let handle = tokio::spawn(self.tracker.track_future(freezer.hold(task)));
+                freezer.started(handle.abort_handle());
+                handle
+            }
+        }
     }
 
     /// Returns once every task of the group has ended. Tasks may still be started meanwhile and are waited for too.
@@ -67,20 +85,20 @@ impl Tasks {
     /// # Cancel safety
     /// Safe.
     pub async fn wait(&self) {
-        self.0.close();
-        self.0.wait().await;
+        self.tracker.close();
+        self.tracker.wait().await;
     }
 
     /// How many tasks run.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.tracker.len()
     }
 
     /// Whether none runs.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.tracker.is_empty()
     }
 }
 

@@ -78,6 +78,7 @@ impl<S: Store> Shared<S> {
     async fn listen(&self) {
         loop {
             let heard = tokio::select! {
+                biased;
                 () = self.closed.wait() => return,
                 heard = self.store.heard() => heard,
             };

@@ -15,7 +15,7 @@ use crate::{
 };
 use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
     time::Duration,
 };
@@ -82,7 +82,7 @@ pub(super) struct Loop {
     pub(super) claims: Claims,
     pub(super) members: Option<(Mono, Members)>,
     pub(super) membership: Option<Membership>,
-    pub(super) tasks: HashMap<Unit, Task>,
+    pub(super) tasks: BTreeMap<Unit, Task>,
     pub(super) acts: FuturesUnordered<BoxFuture<'static, Event>>,
     pub(super) budget: Budget,
     pub(super) reading: bool,
@@ -122,7 +122,7 @@ pub(crate) async fn run(
         claims,
         members: None,
         membership: None,
-        tasks: HashMap::new(),
+        tasks: BTreeMap::new(),
         acts: FuturesUnordered::new(),
         reading: false,
         next_read: now,

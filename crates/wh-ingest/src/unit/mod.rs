@@ -16,6 +16,7 @@ use ending::Phase;
 use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use std::{
     collections::{BTreeSet, HashMap},
+    pin::pin,
     sync::Arc,
     time::Duration,
 };
@@ -108,7 +109,7 @@ impl UnitLoop {
 
     /// Works until it is told otherwise, or delivery ends for good.
     pub(crate) async fn run(mut self) -> Result<(), Error> {
-        let mut opened = self.shared.gates.opened();
+        let mut opens = pin!(self.shared.gates.opens());
         let every = (self.shared.options.ack_wait / 3).max(Duration::from_millis(10));
         let mut keep_alive = self.now() + every;
         let (mut delivering, mut outcome, mut heard) = (true, Ok(()), true);
@@ -133,7 +134,11 @@ impl UnitLoop {
                 },
                 Some((key, rows, end)) = self.running.next() => self.finished(key, rows, end),
                 Some(()) = self.acks.next() => {}
-                _ = opened.changed() => self.wake_gated(),
+                () = &mut opens => {
+                    // listened for anew before anything is tried
+                    opens.set(self.shared.gates.opens());
+                    self.wake_gated();
+                }
                 () = tokio::time::sleep_until(timer) => self.fire(),
                 () = tokio::time::sleep_until(keep_alive) => {
                     keep_alive = self.now() + every;

@@ -15,6 +15,9 @@ use wh_types::{Class, MAX_BLOCK_ROWS, Mono, Table, Tenant};
 /// Parked rows of one table are logged this often.
 const TOLD_EVERY: Duration = Duration::from_secs(10);
 
+/// What was not settled is settled again so soon.
+const SETTLE_AGAIN: Duration = Duration::from_millis(500);
+
 impl UnitLoop {
     pub(super) fn accept(&mut self, delivery: Delivery) {
         let (rows, bytes) = (delivery.block.rows as usize, delivery.block.body.len());
@@ -207,20 +210,35 @@ impl UnitLoop {
         self.settle_later(tokens, Verdict::Ack);
     }
 
-    /// Acks do not hold up the next insert; they are awaited before the unit is released.
+    /// Acks do not hold up the next insert; they are awaited before the unit is released. One that did not arrive is said
+    /// again: the block is stored, and would come again.
     pub(super) fn settle_later(&mut self, tokens: Vec<AckToken>, verdict: Verdict) {
         if tokens.is_empty() {
             return;
         }
-        let (settle, unit) = (self.settle.clone(), self.unit);
+        let (settle, unit, clock) = (self.settle.clone(), self.unit, self.shared.parts.clock.clone());
+        // later than this it is on its way to us again
+        let patience = clock.now() + self.shared.options.ack_wait / 2;
         self.acks.push(Box::pin(async move {
-            for outcome in settle.settle(&tokens, verdict).await {
-                match outcome {
-                    Ok(()) => {}
-                    Err(error) if error.class() == Class::Stopping => {}
-                    // The block comes again, and its token makes a repeat harmless where the table keeps one.
-                    Err(error) => warn!(%unit, %error, "settling on unit {unit} failed"),
+            let mut left = tokens;
+            loop {
+                let mut again = Vec::new();
+                for (token, outcome) in left.iter().zip(settle.settle(&left, verdict).await) {
+                    match outcome.map_err(|error| (error.class(), error)) {
+                        Ok(()) | Err((Class::Stopping, _)) => {}
+                        Err((class, _)) if class.retryable() && verdict != Verdict::InProgress => again.push(*token),
+                        // The block comes again, and its token makes a repeat harmless where the table keeps one.
+                        Err((_, error)) => warn!(%unit, %error, "settling on unit {unit} failed"),
+                    }
                 }
+                if again.is_empty() {
+                    return;
+                }
+                if clock.now() >= patience {
+                    return warn!(%unit, blocks = again.len(), "settling on unit {unit} failed for too long");
+                }
+                left = again;
+                tokio::time::sleep(SETTLE_AGAIN).await;
             }
         }));
     }
