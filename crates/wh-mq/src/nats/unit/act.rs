@@ -108,7 +108,7 @@ impl Runner {
             if !unconfirmed.is_empty() {
                 inner.order(Order::again(unconfirmed));
             }
-        } else if reading.unsettled == 0 && reading.pending == 0 {
+        } else if !forgotten && reading.unsettled == 0 && reading.pending == 0 {
             // not believed of a leader that is new: it may not know all yet
             inner.desk.all_confirmed();
         }
