@@ -284,12 +284,12 @@ impl World {
         if !self.processes.is_empty() {
             truth.wrong("not everybody stopped");
         }
+        // a unit whose release did not arrive frees itself
+        tokio::time::sleep(LEASE).await;
         let held = truth.loads(&(0..=self.started).collect::<Vec<_>>());
         if held.iter().sum::<usize>() > 0 {
             truth.wrong(format!("units are still held: {held:?}"));
         }
-        // what nobody resigned lapses
-        tokio::time::sleep(LEASE).await;
     }
 }
 
