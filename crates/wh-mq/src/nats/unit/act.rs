@@ -3,7 +3,7 @@
 use super::{
     metrics,
     pull::{Command, End, Event, Input, Reading, Times},
-    reading::reading,
+    reading::read,
     run::{Answer, Runner},
     settler::Order,
 };
@@ -33,7 +33,7 @@ impl Runner {
                 Command::Read => {
                     let (api, stream, durable) =
                         (self.shared.connection.api(), self.stream.clone(), self.durable.clone());
-                    self.asks.push(async move { Answer::Read(api.consumer_info(&stream, &durable).await) }.boxed());
+                    self.asks.push(async move { Answer::Read(read(&api, &stream, &durable).await) }.boxed());
                 }
                 Command::Reset => {
                     metrics::reset("gap");
@@ -67,8 +67,7 @@ impl Runner {
 
     pub(super) fn answer(&mut self, answer: Answer) {
         match answer {
-            Answer::Read(Ok(info)) => {
-                let reading = reading(&info);
+            Answer::Read(Ok(reading)) => {
                 if reading.created != self.created {
                     return self.step(Input::Replaced);
                 }

@@ -5,7 +5,7 @@ use super::{
     feed::NatsFeed,
     metrics, orphan,
     pull::{Pull, Times},
-    reading::reading,
+    reading::read,
     run::Runner,
     settler::Settler,
     term::Term,
@@ -42,8 +42,7 @@ pub(crate) async fn open(shared: &Arc<Shared>, unit: Unit, budget: Budget) -> Re
     let (stream, name) = (partition.name(), durable.name.as_str());
     let failed = |error| error::request(OP, error);
     let connection = &shared.connection;
-    let info = connection.api().consumer_info(stream, name).await.map_err(failed)?;
-    let found = reading(&info);
+    let found = read(&connection.api(), stream, name).await.map_err(failed)?;
     let link = connection.watch();
     let puller = Puller::open(connection, stream, name, PRIORITY_GROUP).await.map_err(failed)?;
     let past = shared.units.past(unit);

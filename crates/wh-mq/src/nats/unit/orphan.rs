@@ -3,7 +3,7 @@
 use super::{
     metrics,
     pull::Reading,
-    reading::reading,
+    reading::{read, reading},
     release::GiveUp,
     term::{Life, Term},
     units::{Slot, pin},
@@ -101,7 +101,7 @@ async fn foreign(shared: &Shared, partition: &PartitionStream, durable: &Durable
     let failed = |error| error::request(OP, error);
     let mut first: Option<Reading> = None;
     loop {
-        let found = reading(&api.consumer_info(stream, name).await.map_err(failed)?);
+        let found = read(&api, stream, name).await.map_err(failed)?;
         match judge(&found, first.as_ref(), durable.pinned_ttl) {
             Judgement::Idle => return Ok(()),
             Judgement::Held => return Err(Error::new(OP, Kind::UnitHeld(unit))),
@@ -148,7 +148,7 @@ pub(crate) async fn unowned(shared: &Arc<Shared>) -> Result<BTreeSet<Unit>> {
 }
 
 fn is_unowned(shared: &Shared, unit: Unit, info: &ConsumerInfo, ttl: Duration) -> bool {
-    let found = reading(info);
+    let Some(found) = reading(info) else { return false };
     if found.unsettled == 0 && found.pending == 0 {
         return false;
     }

@@ -2,7 +2,7 @@
 
 use super::{
     metrics,
-    reading::reading,
+    reading::read,
     run::{Answer, Runner},
     term::Life,
 };
@@ -192,7 +192,7 @@ impl GiveUp<'_> {
         rest: &[AckSubject],
         patient: bool,
     ) -> std::result::Result<Option<u64>, wh_nats::Error> {
-        let found = reading(&api.consumer_info(self.stream, self.durable).await?);
+        let found = read(api, self.stream, self.durable).await?;
         if found.created != self.created {
             return Ok(Some(0));
         }

@@ -4,7 +4,7 @@
 use super::{
     desk::Arrival,
     metrics,
-    pull::{Command, Input, Pull, Times},
+    pull::{Command, Input, Pull, Reading, Times},
     settler::Order,
     term::Term,
 };
@@ -37,7 +37,7 @@ pub(super) enum Control {
 
 /// What came of something the loop asked for.
 pub(super) enum Answer {
-    Read(std::result::Result<ConsumerInfo, wh_nats::Error>),
+    Read(std::result::Result<Reading, wh_nats::Error>),
     Reset(std::result::Result<ConsumerInfo, wh_nats::Error>),
     /// An unreadable block is in the dead letters.
     Parked(u64),
