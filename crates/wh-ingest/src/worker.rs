@@ -113,7 +113,7 @@ async fn run_all(shared: Arc<Shared>, stop: Stop) -> Result<(), Error> {
             }
             end = ends.next() => end,
         };
-        match end {
+        match end.map(|end| end.outcome) {
             None => return outcome,
             Some(Ok(())) => {}
             Some(Err(error)) => {
@@ -134,26 +134,42 @@ pub(crate) fn share(options: &Options, units: usize) -> Budget {
     Budget { rows: (options.held_rows / units).max(least), bytes: (options.held_bytes / units).max(least_bytes) }
 }
 
+/// How the task of a unit ended.
+#[derive(Debug)]
+pub(crate) struct UnitEnd {
+    /// Whether the queue heard of everything: nothing is left that its next owner must make due.
+    pub(crate) in_order: bool,
+    /// Whether delivery ended for good.
+    pub(crate) outcome: Result<(), Error>,
+}
+
 /// Starts the task of a unit. The future gives how it ended.
 pub(crate) fn spawn_unit(
     shared: &Arc<Shared>,
     unit: Unit,
     terms: Terms,
-) -> impl Future<Output = Result<(), Error>> + Send + use<> {
+) -> impl Future<Output = UnitEnd> + Send + use<> {
     let own = shared.clone();
     let task = shared.tasks.spawn("ingest/unit", async move { run_unit(own, unit, terms).await });
     async move {
-        let panicked = |panic| Err(Error::new("ingest", Kind::Bug("a unit's task panicked".into())).with_source(panic));
+        let panicked = |panic| {
+            let error = Error::new("ingest", Kind::Bug("a unit's task panicked".into())).with_source(panic);
+            UnitEnd { in_order: false, outcome: Err(error) }
+        };
         task.await.unwrap_or_else(panicked)
     }
 }
 
-async fn run_unit(shared: Arc<Shared>, unit: Unit, mut terms: Terms) -> Result<(), Error> {
-    let Some(feed) = bind(&shared, unit, &mut terms).await? else { return Ok(()) };
+async fn run_unit(shared: Arc<Shared>, unit: Unit, mut terms: Terms) -> UnitEnd {
+    let feed = match bind(&shared, unit, &mut terms).await {
+        Ok(Some(feed)) => feed,
+        Ok(None) => return UnitEnd { in_order: true, outcome: Ok(()) },
+        Err(error) => return UnitEnd { in_order: true, outcome: Err(error) },
+    };
     metrics::unit_event("taken");
-    let outcome = UnitLoop::new(shared, feed, terms).run().await;
+    let (in_order, outcome) = UnitLoop::new(shared, feed, terms).run().await;
     metrics::unit_event("released");
-    outcome
+    UnitEnd { in_order, outcome }
 }
 
 /// Takes the unit, waiting while the queue cannot be reached. `None`: not wanted any more.

@@ -29,6 +29,8 @@ struct State {
     inserting: BTreeMap<Table, Vec<(u64, u64, Term)>>,
     inserts: u64,
     holders: BTreeMap<Unit, u64>,
+    /// Units whose owner was gone and whose blocks nobody has made due.
+    orphans: BTreeSet<Unit>,
     wrong: Vec<String>,
     trace: DefaultHasher,
     log: Vec<String>,
@@ -109,9 +111,28 @@ impl Truth {
         }
     }
 
+    /// A unit has an owner. Whoever takes it after a silent one must have made its blocks due.
     pub(crate) fn holds(&self, unit: Unit, process: u64) {
         self.note(format!("process {process} has {unit}"));
-        self.state.lock().holders.insert(unit, process);
+        let orphan = {
+            let mut state = self.state.lock();
+            state.holders.insert(unit, process);
+            state.orphans.remove(&unit)
+        };
+        if orphan {
+            self.wrong(format!("process {process} took {unit} and left it what its owner before had"));
+        }
+    }
+
+    /// An owner was silent for too long.
+    pub(crate) fn orphaned(&self, unit: Unit, process: u64) {
+        self.frees(unit, process, "loses");
+        self.state.lock().orphans.insert(unit);
+    }
+
+    /// The blocks of a unit were made due.
+    pub(crate) fn reset(&self, unit: Unit) {
+        self.state.lock().orphans.remove(&unit);
     }
 
     pub(crate) fn frees(&self, unit: Unit, process: u64, how: &str) {

@@ -115,7 +115,7 @@ impl Pump {
             let now = truth.clock.now();
             let lapsed = gone.is_some_and(|since: Mono| now.saturating_duration_since(since) >= SILENCE);
             if lapsed || self.wire.line.lapsed(now) {
-                truth.frees(self.unit, process, "loses");
+                truth.orphaned(self.unit, process);
                 return;
             }
             tokio::select! {
@@ -269,6 +269,9 @@ impl Broker for Wire {
         self.line.reaches("release orphan").await?;
         let released = self.queue.release_orphan(unit).await;
         self.truth.note(format!("process {} resets {unit}: {:?}", self.process, released.as_ref().err()));
+        if released.is_ok() {
+            self.truth.reset(unit);
+        }
         released
     }
 

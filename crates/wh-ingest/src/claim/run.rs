@@ -11,7 +11,7 @@ use super::{
 use crate::{
     metrics,
     unit::Orders,
-    worker::{Shared, never, share},
+    worker::{Shared, UnitEnd, never, share},
 };
 use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use std::{
@@ -58,7 +58,7 @@ pub(super) enum Event {
     Told(u64, Note),
     Cleared,
     Freed(Unit, Freed),
-    Ended(Unit, Result<(), Error>),
+    Ended(Unit, UnitEnd),
     Surveyed(Option<BTreeSet<Unit>>, Option<BTreeSet<Unit>>),
 }
 
@@ -267,14 +267,14 @@ impl Loop {
         }
     }
 
-    fn ended(&mut self, unit: Unit, end: Result<(), Error>, now: Mono) {
+    fn ended(&mut self, unit: Unit, end: UnitEnd, now: Mono) {
         let task = self.tasks.remove(&unit);
-        self.claims.ended(unit);
+        self.claims.ended(unit, end.in_order, now);
         let asked = task.and_then(|task| task.leaving);
         if let Some(asked) = asked {
             metrics::handed_over(now.saturating_duration_since(asked));
         }
-        match end {
+        match end.outcome {
             // the queue closed under it
             Ok(()) if asked.is_none() => self.stopping = true,
             Ok(()) => {}

@@ -166,10 +166,13 @@ impl Claims {
         }
     }
 
-    /// The task of a unit ended: it is released, or frees itself.
-    pub(crate) fn ended(&mut self, unit: Unit) {
+    /// The task of a unit ended. Where it was not left in order it is an orphan of ours.
+    pub(crate) fn ended(&mut self, unit: Unit, in_order: bool, now: Mono) {
         self.held.remove(&unit);
         self.reset.remove(&unit);
+        if !in_order {
+            self.mark(unit, now, true);
+        }
     }
 
     /// The unit's owner died with it.

@@ -138,11 +138,12 @@ impl World {
             }
             Command::Take { unit, orphan } => self.take(name, unit, orphan),
             Command::HandOver(unit) | Command::GiveUp(unit) | Command::Stop(unit) => {
+                let now = self.now;
                 self.handovers += 1;
                 if self.holders.get(&unit) == Some(&name) {
                     self.holders.remove(&unit);
                 }
-                self.processes[name].claims.ended(unit);
+                self.processes[name].claims.ended(unit, true, now);
             }
             Command::Clear(slot) => {
                 if self.store.get(&slot).is_some_and(|stored| self.now >= stored.renewed + LEASE) {
@@ -189,7 +190,8 @@ impl World {
         if self.term(name).is_some() {
             self.holders.insert(unit, name);
         } else {
-            self.processes[name].claims.ended(unit);
+            let now = self.now;
+            self.processes[name].claims.ended(unit, true, now);
         }
     }
 

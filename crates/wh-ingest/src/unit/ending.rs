@@ -138,32 +138,37 @@ impl UnitLoop {
         (0..self.tables.len()).for_each(|key| self.consider(key, true));
     }
 
-    /// Gives back what is still held, in order, and releases the unit.
-    pub(super) async fn end(mut self) {
+    /// Gives back what is still held, in order, and releases the unit. Gives whether the queue heard all of it: else what
+    /// we held waits for its time to pass, unless the next owner makes it due.
+    pub(super) async fn end(mut self) -> bool {
         let unit = self.unit;
         metrics::doubt(self.tables.iter().flatten().map(|slot| slot.rows.doubtful_rows()).sum());
         self.settled_all().await;
         let mut rest = self.tables.iter().flatten().flat_map(|slot| slot.rows.tokens()).collect::<Vec<_>>();
         rest.sort_unstable_by_key(|token| token.sequence);
+        let mut heard = true;
         if !rest.is_empty() {
             info!(%unit, blocks = rest.len(), rows = self.held_rows, "unit {unit} gives back what it did not insert");
             self.settle_later(rest, Verdict::Nak { delay: Duration::ZERO });
-            self.settled_all().await;
+            heard = self.settled_all().await;
         }
         self.held_rows = 0;
         self.tell_held();
         match timeout(WITHIN, self.feed.release()).await {
-            Ok(Ok(())) => {}
+            Ok(Ok(())) => return heard,
             Ok(Err(error)) => debug!(%unit, %error, "releasing unit {unit} failed; it frees itself later"),
             Err(_) => debug!(%unit, "releasing unit {unit} took too long; it frees itself later"),
         }
+        false
     }
 
-    async fn settled_all(&mut self) {
+    async fn settled_all(&mut self) -> bool {
         let unit = self.unit;
-        if timeout(WITHIN, async { while self.acks.next().await.is_some() {} }).await.is_err() {
+        let settled = timeout(WITHIN, async { while self.acks.next().await.is_some() {} }).await.is_ok();
+        if !settled {
             debug!(%unit, "settling on unit {unit} took too long");
             self.acks.clear();
         }
+        settled
     }
 }

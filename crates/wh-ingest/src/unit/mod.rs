@@ -107,8 +107,8 @@ impl UnitLoop {
         }
     }
 
-    /// Works until it is told otherwise, or delivery ends for good.
-    pub(crate) async fn run(mut self) -> Result<(), Error> {
+    /// Works until it is told otherwise, or delivery ends for good. Gives whether the unit was left in order.
+    pub(crate) async fn run(mut self) -> (bool, Result<(), Error>) {
         let mut opens = pin!(self.shared.gates.opens());
         let every = (self.shared.options.ack_wait / 3).max(Duration::from_millis(10));
         let mut keep_alive = self.now() + every;
@@ -159,8 +159,7 @@ impl UnitLoop {
                 },
             }
         }
-        self.end().await;
-        outcome
+        (self.end().await, outcome)
     }
 
     fn now(&self) -> Mono {
