@@ -325,8 +325,10 @@ async fn a_consumer_leader_that_is_killed_under_load_loses_nothing() -> Result<(
     let (publisher, owner) = (three.broker().await?, three.broker().await?);
     let blocks = blocks(3_000);
     let (stream, durable) = (three.stream(), three.durable());
+    let spec = three.spec.clone();
     let cluster = &mut three.cluster;
     let seen = under("kill -9 of the consumer's leader, twice", &publisher, &owner, &blocks, async {
+        begun(cluster.operator(), &spec).await?;
         for _ in 0..2 {
             tokio::time::sleep(Duration::from_millis(700)).await;
             let look = || async { cluster.consumer_leader(&stream, &durable).await };
@@ -335,6 +337,6 @@ async fn a_consumer_leader_that_is_killed_under_load_loses_nothing() -> Result<(
         }
         Ok(())
     });
-    seen.await?;
+    seen.await?.in_order(&blocks)?;
     Ok(())
 }
