@@ -25,7 +25,7 @@ const TABLES: [&str; 7] = ["a", "b", "c", "d", "e", "f", "g"];
 /// Most processes at a time.
 const MOST: usize = 5;
 /// How long a stopped worker may take beyond its budget: halting, giving back, releasing, resigning.
-const STOP_SLACK: Duration = Duration::from_secs(25);
+const STOP_SLACK: Duration = Duration::from_secs(30);
 /// How long everything may take once nothing fails any more. A lease and a silence must pass where somebody died last,
 /// and a back-off; waiting for the queue's own redelivery (a minute) would be too long.
 const PATIENCE: Duration = Duration::from_secs(50);

@@ -13,7 +13,7 @@ use wh_types::Mono;
 /// How long an orphan that counts as held is asked for before it is taken all the same: the pin decides then.
 pub(super) const ORPHAN_WAIT: Duration = Duration::from_secs(30);
 /// How soon it is asked for again.
-const ORPHAN_AGAIN: Duration = Duration::from_millis(250);
+const ORPHAN_AGAIN: Duration = Duration::from_millis(100);
 /// … and when the queue did not answer.
 const ORPHAN_FAILED: Duration = Duration::from_secs(1);
 

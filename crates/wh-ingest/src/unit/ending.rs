@@ -9,8 +9,10 @@ use tracing::{debug, info, warn};
 use wh_mq::Verdict;
 use wh_types::Mono;
 
-/// How long halting, giving back and releasing may take each: the queue frees what it does not hear of.
+/// How long halting and giving back may take each: the queue frees what it does not hear of.
 const WITHIN: Duration = Duration::from_secs(5);
+/// How long a release is waited for. It goes on beyond.
+const RELEASE_WITHIN: Duration = Duration::from_secs(10);
 
 /// Where a unit stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,9 +156,11 @@ impl UnitLoop {
         }
         self.held_rows = 0;
         self.tell_held();
-        match timeout(WITHIN, self.feed.release()).await {
-            Ok(Ok(())) => return heard,
-            Ok(Err(error)) => debug!(%unit, %error, "releasing unit {unit} failed; it frees itself later"),
+        let release = self.shared.tasks.spawn("ingest/release", self.feed.release());
+        match timeout(RELEASE_WITHIN, release).await {
+            Ok(Ok(Ok(()))) => return heard,
+            Ok(Err(error)) => debug!(%unit, %error, "releasing unit {unit} was cut short"),
+            Ok(Ok(Err(error))) => debug!(%unit, %error, "releasing unit {unit} failed; it frees itself later"),
             Err(_) => debug!(%unit, "releasing unit {unit} took too long; it frees itself later"),
         }
         false
