@@ -96,12 +96,21 @@ impl Process {
         self.signal(Signal::HUP)
     }
 
-    /// Sends SIGSTOP: it hangs until [`Process::resume`].
+    /// Sends SIGSTOP and waits until none of its threads runs any more: it hangs until [`Process::resume`].
     ///
     /// # Errors
-    /// It has ended.
+    /// It has ended, or some thread goes on.
     pub fn pause(&mut self) -> Result<()> {
-        self.signal(Signal::STOP)
+        self.signal(Signal::STOP)?;
+        let threads = format!("/proc/{}/task", self.id());
+        // a signal is sent, not taken: a thread on another core goes on for a moment. Elsewhere there is no such folder
+        for _ in 0..5_000 {
+            if !Path::new(&threads).exists() || all_stopped(&threads) {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        bail!("{} goes on after SIGSTOP", self.name)
     }
 
     /// Sends SIGCONT.
@@ -245,6 +254,16 @@ impl Process {
 
 fn read_lossy(path: &Path) -> String {
     String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned()
+}
+
+/// Whether each thread under that folder of /proc is stopped (or gone, or a zombie).
+fn all_stopped(threads: &str) -> bool {
+    let Ok(entries) = std::fs::read_dir(threads) else { return true };
+    entries.flatten().all(|entry| {
+        let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
+        // the state follows the name, which is in parentheses and may hold any
+        stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['T', 't', 'Z', 'X']))
+    })
 }
 
 impl Drop for Process {
