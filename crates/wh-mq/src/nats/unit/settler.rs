@@ -8,6 +8,9 @@ use std::{sync::Arc, time::Duration};
 use tokio::sync::{mpsc, oneshot};
 use wh_nats::{Ack, AckSubject, Connection, Kind as Nats};
 
+/// Before acks that were not confirmed are sent again.
+const AGAIN: Duration = Duration::from_secs(1);
+
 /// Blocks by their sequence, and where each is settled.
 pub(super) type Acks = Vec<(u64, AckSubject)>;
 
@@ -57,11 +60,13 @@ pub(super) struct Settler {
     term: Arc<Term>,
     timeout: Duration,
     group: Group,
+    /// Acks are in doubt: they are sent again after [`AGAIN`].
+    doubt: bool,
 }
 
 impl Settler {
     pub(super) fn new(connection: Connection, term: Arc<Term>, timeout: Duration) -> Self {
-        Self { connection, term, timeout, group: Group::default() }
+        Self { connection, term, timeout, group: Group::default(), doubt: false }
     }
 
     /// Runs until the term has ended and everything is confirmed, or given up.
@@ -69,6 +74,8 @@ impl Settler {
         let mut barrier: Option<BoxFuture<'static, Result<(), Kind>>> = None;
         let mut confirming = Group::default();
         let (mut open, mut buffer) = (true, Vec::new());
+        let again = tokio::time::sleep(AGAIN);
+        tokio::pin!(again);
         while open || barrier.is_some() || !self.group.last.is_empty() {
             if barrier.is_none() && !self.group.last.is_empty() {
                 confirming = std::mem::take(&mut self.group);
@@ -86,6 +93,13 @@ impl Settler {
                     if barrier.is_some() => {
                     barrier = None;
                     self.finish(std::mem::take(&mut confirming), outcome);
+                    again.set(tokio::time::sleep(AGAIN));
+                }
+                () = &mut again, if open && self.doubt => {
+                    self.doubt = false;
+                    again.set(tokio::time::sleep(AGAIN));
+                    let acks = self.term.lock().desk.unconfirmed();
+                    self.take(Order::again(acks)).await;
                 }
             }
         }
@@ -105,6 +119,7 @@ impl Settler {
                 break;
             }
         }
+        self.doubt |= outcome.is_err();
         if again && outcome.is_ok() {
             self.ask_after(&acks);
         }
@@ -151,14 +166,17 @@ impl Settler {
         .boxed()
     }
 
-    fn finish(&self, group: Group, outcome: Result<(), Kind>) {
+    fn finish(&mut self, group: Group, outcome: Result<(), Kind>) {
         match outcome {
             Ok(()) => {
                 let mut inner = self.term.lock();
                 inner.desk.confirmed(&group.acked);
                 inner.desk.heard(&group.acked_again);
             }
-            Err(_) => metrics::unconfirmed(group.acked.len() as u64),
+            Err(_) => {
+                self.doubt = true;
+                metrics::unconfirmed(group.acked.len() as u64);
+            }
         }
         for done in group.waiting {
             tell(Some(done), outcome.clone());
