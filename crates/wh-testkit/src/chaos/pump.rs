@@ -29,11 +29,13 @@ pub(super) async fn run(client: TcpStream, server: TcpStream, shared: &Shared, m
         let both = async {
             tokio::join!(up, down);
         };
+        // what breaks a connection comes first: a heal right after a cut must not let through what was swallowed
         tokio::select! {
-            () = both => None,
+            biased;
             seen = mode.wait_for(|mode| mode.cuts != cuts || mode.halves != halves) => {
                 seen.ok().filter(|mode| mode.cuts == cuts).and_then(|mode| mode.left)
             }
+            () = both => None,
         }
         .map(|left| match left {
             End::Client => from_client.unsplit(to_client),
