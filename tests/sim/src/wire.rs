@@ -201,8 +201,9 @@ impl Feed for WireFeed {
     async fn halt(&mut self) -> Result<()> {
         self.line.reaches("halt").await?;
         let (done, halted) = oneshot::channel();
-        let _listener = self.asks.send(Ask::Halt(done));
+        drop(self.asks.send(Ask::Halt(done)));
         self.halted = true;
+        // it may be another's already: then nothing comes, either
         let _lapsed = halted.await;
         Ok(())
     }
@@ -210,9 +211,8 @@ impl Feed for WireFeed {
     async fn release(self: Box<Self>) -> Result<()> {
         self.line.reaches("release").await?;
         let (done, released) = oneshot::channel();
-        let _listener = self.asks.send(Ask::Release(done));
-        let _lapsed = released.await;
-        Ok(())
+        drop(self.asks.send(Ask::Release(done)));
+        released.await.map_err(|_| Error::new("release", Kind::Fenced))
     }
 }
 
