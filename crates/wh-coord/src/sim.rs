@@ -269,3 +269,54 @@ impl Leases {
 }
 
 crate::kv::over_kv!(Leases);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Claim, Leases as _};
+    use wh_types::{Clock as _, SeededEntropy, SystemClock, Tasks};
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn join(cluster: &Cluster, seed: u64) -> Leases {
+        cluster.join(Options {
+            holder: format!("h{seed}"),
+            duration: Duration::from_secs(3),
+            clock: Arc::new(SystemClock),
+            entropy: Arc::new(SeededEntropy::new(seed)),
+            tasks: Tasks::new(),
+        })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_read_that_was_under_way_does_not_bring_a_cleared_lease_back_to_life() {
+        let (cluster, key, prefix) = (Cluster::new(), Key::new("a.k").unwrap(), Key::new("a").unwrap());
+        let (dead, us) = (join(&cluster, 1), join(&cluster, 2));
+        let Ok(Claim::Won { lease, .. }) = dead.claim(&key, "").await else { panic!("not won") };
+        dead.link().cut(true);
+        us.observe(&prefix).await.unwrap();
+        tokio::time::sleep(4_000 * MS).await;
+        drop(lease);
+
+        let link = us.link();
+        let ways = |most: u32| link.slow(most * MS, most * MS);
+        ways(100);
+        // `clear` reads until 200 and deletes from 300 to 400; the read sees the lease at 250 and is back at 550
+        let clear = us.clear(&key);
+        let read = async {
+            tokio::time::sleep(150 * MS).await;
+            us.observe(&prefix).await
+        };
+        let slow = async {
+            tokio::time::sleep(210 * MS).await;
+            ways(300);
+            tokio::time::sleep(50 * MS).await;
+            ways(100);
+        };
+        let (cleared, read, ()) = tokio::join!(clear, read, slow);
+        assert!(cleared.unwrap() && cluster.is_empty());
+        let read = read.unwrap();
+        assert!(!read[&key].is_live(SystemClock.now()), "{read:?}");
+        assert!(us.observe(&prefix).await.unwrap().is_empty());
+    }
+}

@@ -157,7 +157,7 @@ impl<S: Store> Leases for Kv<S> {
         }
         match self.0.delete("clear", key, entry.revision).await {
             Ok(()) => {
-                self.0.sightings.forget(key);
+                // its sighting stays: a read that was under way would see the old value for the first time, as a live one
                 self.0.changed();
                 Ok(true)
             }
