@@ -112,6 +112,15 @@ pub trait Sink: fmt::Debug + Send + Sync {
     /// # Cancel safety
     /// Detached. The rows may be stored; repeat them under the same token.
     async fn insert(&self, insert: Insert<'_>) -> Result<(), SinkError>;
+
+    /// Which columns a row may name in the table now. `None`: not known, or there is no such table. Cheap: it is asked
+    /// again and again while rows wait for a column to come back (decision D8).
+    ///
+    /// # Cancel safety
+    /// Safe.
+    async fn columns(&self, _table: &Table) -> Option<Arc<BTreeSet<String>>> {
+        None
+    }
 }
 
 /// Which sink a tenant has. `None`: the tenant is not served now; its rows wait.

@@ -242,6 +242,7 @@ impl TableRows {
                 column: refusal.column.clone(),
                 attempted,
                 received: held.delivery.block.received,
+                retry_until: None,
             }));
         }
         Ok(letters)

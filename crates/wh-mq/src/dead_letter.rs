@@ -1,7 +1,7 @@
 //! A row ClickHouse refused for good, kept with its reason (decision D5). Not how it is stored.
 
 use bytes::Bytes;
-use std::fmt;
+use std::{fmt, str::FromStr};
 use wh_types::{RowCursor, Table, Tenant, Timestamp};
 
 /// Identifies a dead letter: where the row stood in the queue. The same row parked twice is one dead letter.
@@ -35,24 +35,119 @@ pub struct DeadLetter {
     pub attempted: Timestamp,
     /// When the row came in.
     pub received: Timestamp,
+    /// Held: until then the row is published again by itself as soon as its reason is gone (decision D8); after that it
+    /// stays as any other.
+    pub retry_until: Option<Timestamp>,
 }
 
-/// Which dead letters to list.
-#[derive(Clone, Debug, Default)]
-pub struct DeadLetterQuery {
+/// Which of a tenant's dead letters are meant: those that match all that is given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeadLetterFilter {
     /// Only this table's.
     pub table: Option<Table>,
-    /// Only those after this one, in the order of parking.
-    pub after: Option<DeadLetterId>,
-    /// At most so many; 0 counts as 1.
+    /// Only those with this code.
+    pub code: Option<String>,
+    /// Only those whose reason contains this, whatever the case. Callers bound it.
+    pub reason: Option<String>,
+    /// Only those attempted at this time or later.
+    pub from: Option<Timestamp>,
+    /// Only those attempted before this time.
+    pub until: Option<Timestamp>,
+    /// Only those held at this time: [`DeadLetter::retry_until`] is later.
+    pub held_at: Option<Timestamp>,
+}
+
+impl DeadLetterFilter {
+    /// Whether a letter is meant.
+    #[must_use]
+    pub fn matches(&self, letter: &DeadLetter) -> bool {
+        self.matches_place(&letter.table, letter.attempted, letter.retry_until) && self.matches_text(letter)
+    }
+
+    /// As far as can be told without the letter's texts.
+    pub(crate) fn matches_place(&self, table: &Table, attempted: Timestamp, retry_until: Option<Timestamp>) -> bool {
+        self.table.as_ref().is_none_or(|wanted| wanted == table)
+            && self.from.is_none_or(|from| attempted >= from)
+            && self.until.is_none_or(|until| attempted < until)
+            && self.held_at.is_none_or(|at| retry_until.is_some_and(|until| until > at))
+    }
+
+    /// The rest.
+    pub(crate) fn matches_text(&self, letter: &DeadLetter) -> bool {
+        self.code.as_ref().is_none_or(|code| *code == letter.code)
+            && self.reason.as_ref().is_none_or(|part| letter.reason.to_lowercase().contains(&part.to_lowercase()))
+    }
+}
+
+/// Which dead letters to list, and from where on.
+#[derive(Clone, Debug, Default)]
+pub struct DeadLetterQuery {
+    /// Only these, in this order. An id that is not there is passed over.
+    pub ids: Option<Vec<DeadLetterId>>,
+    /// Only those that match.
+    pub filter: DeadLetterFilter,
+    /// Where the page before said to go on. It belongs to the same ids and filter.
+    pub cursor: Option<DeadLetterCursor>,
+    /// At most so many; 0 counts as 1, more than 1,000 as 1,000.
     pub limit: usize,
 }
 
-/// Some dead letters, oldest first.
+/// Some dead letters, in the order of parking.
 #[derive(Clone, Debug, Default)]
 pub struct DeadLetterPage {
-    /// At most `limit` of them.
+    /// At most `limit` of them; fewer, even none, where the search for them took long or their texts are large.
     pub letters: Vec<DeadLetter>,
-    /// Whether there are more after the last one.
-    pub more: bool,
+    /// Where to go on; `None` where there are no more.
+    pub next: Option<DeadLetterCursor>,
+}
+
+/// A place in a list of dead letters. To others it is a text that means nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeadLetterCursor(u64);
+
+impl DeadLetterCursor {
+    /// The first place not yet looked at, in the backend's own counting.
+    pub(crate) fn new(place: u64) -> Self {
+        Self(place)
+    }
+
+    pub(crate) fn place(self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Display for DeadLetterCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "c{:x}", self.0)
+    }
+}
+
+/// A text that is no cursor of ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this is no cursor that a list of dead letters gave")]
+pub struct BadCursor;
+
+impl FromStr for DeadLetterCursor {
+    type Err = BadCursor;
+
+    fn from_str(text: &str) -> Result<Self, BadCursor> {
+        let digits = text.strip_prefix('c').filter(|digits| !digits.starts_with('+')).ok_or(BadCursor)?;
+        u64::from_str_radix(digits, 16).map(Self).map_err(|_| BadCursor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_is_read_back_and_nothing_else_is() {
+        for place in [0, 1, 255, u64::MAX] {
+            let cursor = DeadLetterCursor::new(place);
+            assert_eq!(cursor.to_string().parse(), Ok(cursor));
+        }
+        for text in ["", "c", "c+1", "1", "cg", "c-1", "c11111111111111111"] {
+            assert_eq!(text.parse::<DeadLetterCursor>(), Err(BadCursor), "{text}");
+        }
+    }
 }

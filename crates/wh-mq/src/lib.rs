@@ -32,7 +32,9 @@ pub mod sim;
 mod status;
 mod unit;
 
-pub use dead_letter::{DeadLetter, DeadLetterId, DeadLetterPage, DeadLetterQuery};
+pub use dead_letter::{
+    BadCursor, DeadLetter, DeadLetterCursor, DeadLetterFilter, DeadLetterId, DeadLetterPage, DeadLetterQuery,
+};
 pub use error::{Error, Kind, Result};
 pub use port::{
     AckToken, Allowance, Broker, Budget, Delivery, Feed, From, Gap, Happening, History, Receipt, Settle, Verdict,

@@ -57,7 +57,13 @@
 //! - **mq53** A purged letter is gone; purging it again, or an unknown one, is no error and is not counted.
 //! - **mq54** A tenant's letters have a bound of their own: beyond it the oldest are dropped and counted, and
 //!   publishing goes on.
-//! - **mq55** Letters are listed by table, page by page, with nothing skipped between pages.
+//! - **mq55** Letters are listed by table, page by page, with nothing skipped and nothing doubled between pages, also
+//!   when letters are purged or parked meanwhile.
+//! - **mq56** `retry_until` comes back as it was given, also after a reopen; a filter finds the letters that are held.
+//! - **mq57** A filter by table, code, part of the reason, time and holding gives exactly the letters that match. A
+//!   page may hold fewer than its limit, and says where to go on.
+//! - **mq58** Letters are found by their ids, in the order asked for; an id that is not there, or another tenant's, is
+//!   passed over.
 //!
 //! # Life
 //! - **mq60** After `close` every method answers `Stopping`, waiting ones too, and what was stored is there on reopen.
@@ -258,7 +264,7 @@ pub trait Broker: Debug + Send + Sync {
     /// Parks a row with its reason. Settles nothing.
     ///
     /// # Contract
-    /// mq50–mq52, mq54.
+    /// mq50–mq52, mq54, mq56.
     /// # Errors
     /// Exhausted, Unavailable, Unknown (park it again: the id is the same), Stopping.
     /// # Cancel safety
@@ -268,7 +274,7 @@ pub trait Broker: Debug + Send + Sync {
     /// Lists a tenant's dead letters.
     ///
     /// # Contract
-    /// mq50, mq55.
+    /// mq50, mq55–mq58.
     /// # Errors
     /// Unavailable, Stopping.
     /// # Cancel safety
@@ -333,6 +339,12 @@ pub trait Feed: Debug + Send {
 
     /// Changes what the feed may hold. Takes nothing back.
     fn set_budget(&mut self, budget: Budget);
+
+    /// Most blocks of the unit that may be unsettled, those nak'd with a delay included: at so many it stands still.
+    /// `None`: there is no such bound.
+    fn max_unsettled(&self) -> Option<usize> {
+        None
+    }
 
     /// Stops taking; the unit stays ours.
     ///

@@ -384,5 +384,6 @@ pub fn letter(table_name: &str, cursor: Cursor, row: u32) -> DeadLetter {
         column: row.is_multiple_of(2).then(|| "c öl".to_owned()),
         attempted: Timestamp::from_nanos(1_750_000_000_123_456_789),
         received: Timestamp::from_nanos(1_750_000_000_000_000_001),
+        retry_until: None,
     }
 }

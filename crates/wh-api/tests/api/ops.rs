@@ -122,6 +122,7 @@ async fn dead_letters_and_the_queue_are_counted() {
         column: None,
         attempted: Timestamp::default(),
         received: Timestamp::default(),
+        retry_until: None,
     };
     let kept = rig.broker.dead_letter(&[letter(1, "t"), letter(2, "t"), letter(3, "u")]).await;
     assert!(kept.iter().all(Result::is_ok));

@@ -1,16 +1,36 @@
 //! One tenant's dead letters in the order of parking, under a bound of their own. Holds handles, not texts.
 
-use crate::{DeadLetterId, DeadLetterQuery};
+use crate::{DeadLetterFilter, DeadLetterId};
 use std::collections::{BTreeMap, HashMap};
-use wh_types::Table;
+use wh_types::{Table, Timestamp};
+
+/// What the index knows of a letter.
+#[derive(Clone, Debug)]
+pub(crate) struct LetterNote {
+    pub(crate) id: DeadLetterId,
+    pub(crate) table: Table,
+    /// What it is charged with.
+    pub(crate) bytes: u64,
+    pub(crate) attempted: Timestamp,
+    pub(crate) retry_until: Option<Timestamp>,
+}
 
 #[derive(Debug)]
 struct Letter<B> {
-    id: DeadLetterId,
-    table: Table,
-    bytes: u64,
+    note: LetterNote,
     body: B,
 }
+
+/// Some letters of a list, by number.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Stretch<B> {
+    pub(crate) found: Vec<(u64, B)>,
+    /// The first number not looked at; `None` at the end.
+    pub(crate) next: Option<u64>,
+}
+
+/// Most letters looked at for one stretch, under the lock.
+const LOOK: usize = 20_000;
 
 #[derive(Debug)]
 pub(crate) struct Letters<B> {
@@ -29,14 +49,14 @@ impl<B> Default for Letters<B> {
 
 impl<B: Clone> Letters<B> {
     /// Keeps a letter; gives back the body of one that is kept already. Numbers give the order.
-    pub(crate) fn park(&mut self, number: u64, id: DeadLetterId, table: &Table, bytes: u64, body: B) -> Result<(), B> {
-        if self.numbers.contains_key(&id) {
+    pub(crate) fn park(&mut self, number: u64, note: LetterNote, body: B) -> Result<(), B> {
+        if self.numbers.contains_key(&note.id) {
             return Err(body);
         }
-        self.numbers.insert(id, number);
-        self.kept.insert(number, Letter { id, table: table.clone(), bytes, body });
-        *self.counts.entry(table.clone()).or_default() += 1;
-        self.bytes += bytes;
+        self.numbers.insert(note.id, number);
+        *self.counts.entry(note.table.clone()).or_default() += 1;
+        self.bytes += note.bytes;
+        self.kept.insert(number, Letter { note, body });
         Ok(())
     }
 
@@ -64,12 +84,12 @@ impl<B: Clone> Letters<B> {
 
     fn take(&mut self, number: u64) -> Option<(u64, B)> {
         let letter = self.kept.remove(&number)?;
-        self.numbers.remove(&letter.id);
-        self.bytes -= letter.bytes;
-        if let Some(count) = self.counts.get_mut(&letter.table) {
+        self.numbers.remove(&letter.note.id);
+        self.bytes -= letter.note.bytes;
+        if let Some(count) = self.counts.get_mut(&letter.note.table) {
             *count -= 1;
             if *count == 0 {
-                self.counts.remove(&letter.table);
+                self.counts.remove(&letter.note.table);
             }
         }
         Some((number, letter.body))
@@ -84,17 +104,49 @@ impl<B: Clone> Letters<B> {
         self.numbers.contains_key(&id)
     }
 
-    /// A page in the order of parking, and whether there is more. After a letter that is gone the list begins anew:
-    /// something may come twice, nothing is skipped.
-    pub(crate) fn page(&self, query: &DeadLetterQuery) -> (Vec<B>, bool) {
-        let first = query.after.and_then(|after| self.numbers.get(&after)).map_or(0, |number| number + 1);
-        let mut rest = self
-            .kept
-            .range(first..)
-            .map(|(_, letter)| letter)
-            .filter(|letter| query.table.as_ref().is_none_or(|table| letter.table == *table));
-        let page = rest.by_ref().take(query.limit.max(1)).map(|letter| letter.body.clone()).collect();
-        (page, rest.next().is_some())
+    /// Letters from a number on that match as far as the index tells, in the order of parking: at most so many, and no
+    /// more than so many bytes beyond the first.
+    pub(crate) fn stretch(&self, first: u64, filter: &DeadLetterFilter, most: usize, bytes: u64) -> Stretch<B> {
+        let (mut found, mut sum) = (Vec::new(), 0);
+        for (looked, (number, Letter { note, body })) in self.kept.range(first..).enumerate() {
+            let wanted = filter.matches_place(&note.table, note.attempted, note.retry_until);
+            let full = wanted && (found.len() >= most || (sum + note.bytes > bytes && !found.is_empty()));
+            if full || looked >= LOOK {
+                return Stretch { found, next: Some(*number) };
+            }
+            if wanted {
+                sum += note.bytes;
+                found.push((*number, body.clone()));
+            }
+        }
+        Stretch { found, next: None }
+    }
+
+    /// The letters of these ids that are kept and match as far as the index tells, each by its place in `ids`, under
+    /// the same bounds.
+    pub(crate) fn picked(
+        &self,
+        ids: &[DeadLetterId],
+        first: u64,
+        filter: &DeadLetterFilter,
+        most: usize,
+        bytes: u64,
+    ) -> Stretch<B> {
+        let (mut found, mut sum) = (Vec::new(), 0);
+        for (place, id) in (0_u64..).zip(ids).skip(usize::try_from(first).unwrap_or(usize::MAX)) {
+            let Some(Letter { note, body }) = self.numbers.get(id).and_then(|number| self.kept.get(number)) else {
+                continue;
+            };
+            if !filter.matches_place(&note.table, note.attempted, note.retry_until) {
+                continue;
+            }
+            if found.len() >= most || (sum + note.bytes > bytes && !found.is_empty()) {
+                return Stretch { found, next: Some(place) };
+            }
+            sum += note.bytes;
+            found.push((place, body.clone()));
+        }
+        Stretch { found, next: None }
     }
 
     /// Changes where a letter is kept; gives back the new place when the letter is gone.
@@ -142,30 +194,41 @@ mod tests {
         DeadLetterId(RowCursor { block: Cursor { epoch: Epoch(1), sequence }, row: 0 })
     }
 
+    fn note(sequence: u64, table: &Table) -> LetterNote {
+        let attempted = Timestamp::from_millis(i64::try_from(sequence).unwrap());
+        LetterNote { id: id(sequence), table: table.clone(), bytes: 10, attempted, retry_until: None }
+    }
+
     #[test]
-    fn pages_follow_the_order_of_parking_and_skip_nothing_when_letters_go_between_them() {
+    fn stretches_follow_the_order_of_parking_and_skip_nothing_when_letters_go_between_them() {
         let (mut letters, table) = (Letters::default(), Table::new("t").unwrap());
         for (number, n) in [5, 3, 9, 1].into_iter().enumerate() {
-            letters.park(number as u64, id(n), &table, 10, n).unwrap();
+            letters.park(number as u64, note(n, &table), n).unwrap();
         }
-        assert_eq!(letters.park(7, id(3), &table, 10, 33), Err(33));
-        let page = |letters: &Letters<u64>, after| {
-            let query = DeadLetterQuery { table: None, after, limit: 2 };
-            let (page, more) = letters.page(&query);
-            (page, more)
+        assert_eq!(letters.park(7, note(3, &table), 33), Err(33));
+        let any = DeadLetterFilter::default();
+        let stretch = |letters: &Letters<u64>, first, most, bytes| {
+            let Stretch { found, next } = letters.stretch(first, &any, most, bytes);
+            (found.into_iter().map(|(_, n)| n).collect::<Vec<_>>(), next)
         };
-        assert_eq!(page(&letters, None), (vec![5, 3], true));
-        assert_eq!(page(&letters, Some(id(3))), (vec![9, 1], false));
-        assert_eq!(letters.purge(id(3)), Some(3));
+        assert_eq!(stretch(&letters, 0, 2, 1_000), (vec![5, 3], Some(2)));
+        assert_eq!(stretch(&letters, 0, 9, 15), (vec![5], Some(1)));
+        assert_eq!(stretch(&letters, 0, 9, 1), (vec![5], Some(1)), "one comes in any case");
+        assert_eq!((letters.purge(id(3)), letters.purge(id(9))), (Some(3), Some(9)));
         assert_eq!(letters.purge(id(3)), None);
-        assert_eq!(page(&letters, Some(id(3))), (vec![5, 9], true), "from the start again");
+        assert_eq!(stretch(&letters, 2, 2, 1_000), (vec![1], None), "it goes on where it stood");
+        let picked = letters.picked(&[id(1), id(3), id(5)], 0, &any, 1, 1_000);
+        assert_eq!(picked, Stretch { found: vec![(0, 1)], next: Some(2) });
+        let late = DeadLetterFilter { from: Some(Timestamp::from_millis(2)), ..any.clone() };
+        assert_eq!(letters.picked(&[id(1), id(5)], 0, &late, 9, 1_000).found, [(1, 5)]);
+        assert_eq!(letters.stretch(0, &late, 9, 1_000).found, [(0, 5)]);
     }
 
     #[test]
     fn beyond_the_share_the_oldest_go_but_never_the_last() {
         let (mut letters, table) = (Letters::default(), Table::new("t").unwrap());
         for n in 0..4 {
-            letters.park(n, id(n), &table, 10, n).unwrap();
+            letters.park(n, note(n, &table), n).unwrap();
         }
         assert_eq!(letters.shed(25).into_iter().map(|(_, body)| body).collect::<Vec<_>>(), [0, 1]);
         assert_eq!(letters.shed(0).len(), 1);

@@ -27,6 +27,7 @@ pub(crate) use tick::Tick;
 
 use crate::{Allowance, TenantStatus, Unit};
 use letters::Letters;
+pub(crate) use letters::{LetterNote, Stretch};
 use recent::Recent;
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},

@@ -128,6 +128,10 @@ pub(super) fn encode_letter_meta(out: &mut Vec<u8>, letter: &DeadLetter, charge:
     w.u64(block.sequence);
     w.u32(row);
     w.u64(charge);
+    // releases that do not know the field stop reading before it
+    if let Some(until) = letter.retry_until {
+        w.i64(until.as_nanos());
+    }
     *out = w.0;
 }
 
@@ -138,6 +142,7 @@ pub(super) struct LetterMeta {
     pub(super) table: Table,
     pub(super) id: DeadLetterId,
     pub(super) charge: u64,
+    pub(super) retry_until: Option<Timestamp>,
 }
 
 impl LetterMeta {
@@ -146,7 +151,8 @@ impl LetterMeta {
         let (tenant, table) = (Tenant::new(r.text()?).ok()?, Table::new(r.text()?).ok()?);
         let block = Cursor { epoch: Epoch(r.u32()?), sequence: r.u64()? };
         let id = DeadLetterId(RowCursor { block, row: r.u32()? });
-        Some(Self { tenant, table, id, charge: r.u64()? })
+        let charge = r.u64()?;
+        Some(Self { tenant, table, id, charge, retry_until: r.i64().map(Timestamp::from_nanos) })
     }
 }
 
@@ -164,7 +170,7 @@ pub(super) fn encode_letter_head(out: &mut Vec<u8>, letter: &DeadLetter) {
 }
 
 pub(super) fn decode_letter(meta: &[u8], body: &Bytes) -> Option<DeadLetter> {
-    let LetterMeta { tenant, table, id, .. } = LetterMeta::decode(meta)?;
+    let LetterMeta { tenant, table, id, retry_until, .. } = LetterMeta::decode(meta)?;
     let mut r = Reader(body);
     let (attempted, received) = (Timestamp::from_nanos(r.i64()?), Timestamp::from_nanos(r.i64()?));
     let has_column = r.u8()? != 0;
@@ -173,7 +179,7 @@ pub(super) fn decode_letter(meta: &[u8], body: &Bytes) -> Option<DeadLetter> {
     let reason = std::str::from_utf8(r.bytes(reason)?).ok()?.to_owned();
     let body = body.slice_ref(r.0);
     let column = has_column.then_some(column);
-    Some(DeadLetter { id, tenant, table, body, reason, code, column, attempted, received })
+    Some(DeadLetter { id, tenant, table, body, reason, code, column, attempted, received, retry_until })
 }
 
 pub(super) fn encode_purge(out: &mut Vec<u8>, tenant: &Tenant, dropped: Option<u64>, numbers: &[u64]) {
@@ -230,7 +236,7 @@ mod tests {
     #[test]
     fn a_letter_comes_back_with_all_its_fields() {
         let block = Cursor { epoch: Epoch(3), sequence: 9 };
-        let letter = DeadLetter {
+        let mut letter = DeadLetter {
             id: DeadLetterId(RowCursor { block, row: 4 }),
             tenant: Tenant::new("acme").unwrap(),
             table: Table::new("événements").unwrap(),
@@ -240,12 +246,17 @@ mod tests {
             column: None,
             attempted: Timestamp::from_nanos(5),
             received: Timestamp::from_nanos(-6),
+            retry_until: Some(Timestamp::from_nanos(7)),
         };
         let (mut meta, mut body) = (Vec::new(), Vec::new());
         encode_letter_meta(&mut meta, &letter, 77);
         encode_letter_head(&mut body, &letter);
         body.extend_from_slice(&letter.body);
-        assert_eq!(decode_letter(&meta, &Bytes::from(body)), Some(letter));
+        let body = Bytes::from(body);
+        assert_eq!(decode_letter(&meta, &body).as_ref(), Some(&letter));
         assert_eq!(LetterMeta::decode(&meta).unwrap().charge, 77);
+        // as it was written before letters could be held
+        letter.retry_until = None;
+        assert_eq!(decode_letter(&meta[..meta.len() - 8], &body), Some(letter));
     }
 }

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     Allowance, Result,
-    core::{Core, Known, Restored, TableIndex, Tick},
+    core::{Core, Known, LetterNote, Restored, TableIndex, Tick},
 };
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -48,7 +48,7 @@ struct Heap {
     tables: BTreeMap<u64, (Tenant, Table, Option<u64>)>,
     blocks: Vec<FoundBlock>,
     settled: Vec<(u64, u64, u64)>,
-    letters: BTreeMap<u64, (LetterMeta, Place)>,
+    letters: BTreeMap<u64, (LetterMeta, Timestamp, Place)>,
     purged: HashSet<u64>,
     dropped: HashMap<Tenant, u64>,
     allowances: HashMap<Tenant, (u64, Allowance)>,
@@ -82,7 +82,7 @@ impl Heap {
             }
             record::LETTER => {
                 self.next = self.next.max(head.sequence + 1);
-                self.letters.insert(head.sequence, (LetterMeta::decode(meta)?, place));
+                self.letters.insert(head.sequence, (LetterMeta::decode(meta)?, head.time, place));
             }
             record::PURGE => {
                 let (tenant, dropped, numbers) = record::decode_purge(meta)?;
@@ -359,24 +359,26 @@ fn restore_letters(
     core: &mut Core<Body>,
     inner: &mut Inner,
     content: &Content,
-    letters: BTreeMap<u64, (LetterMeta, Place)>,
+    letters: BTreeMap<u64, (LetterMeta, Timestamp, Place)>,
     purged: &HashSet<u64>,
     stands: Position,
 ) -> (u64, Vec<(Tenant, u64)>) {
     let live: HashSet<u64> =
         content.snapshot.tenants.iter().flat_map(|tenant| tenant.letters.iter().copied()).collect();
     let (mut kept, mut spares) = (0, Vec::new());
-    for (number, (meta, place)) in letters {
+    for (number, (meta, attempted, place)) in letters {
         let known = place.position() >= stands || live.contains(&number);
         if !known || purged.contains(&number) {
             continue;
         }
-        let parked = core.letters(&meta.tenant).park(number, meta.id, &meta.table, meta.charge, place);
+        let LetterMeta { tenant, table, id, charge, retry_until } = meta;
+        let note = LetterNote { id, table, bytes: charge, attempted, retry_until };
+        let parked = core.letters(&tenant).park(number, note, place);
         if parked.is_ok() {
             inner.usage.add(place);
             kept += 1;
         } else {
-            spares.push((meta.tenant, number));
+            spares.push((tenant, number));
         }
     }
     (kept, spares)

@@ -202,6 +202,7 @@ async fn space_is_freed_although_one_block_of_another_table_stays_unsettled() {
         column: None,
         attempted: Timestamp::default(),
         received: Timestamp::default(),
+        retry_until: None,
     };
     broker.dead_letter(std::slice::from_ref(&letter)).await.pop().unwrap().unwrap();
     let mut feed = broker.feed(broker.units()[0], WIDE).await.unwrap();

@@ -1,13 +1,23 @@
 //! Dead letters: parking, listing, purging.
 
 use super::{Change, Pending, Shared, Store, pending::LetterSlot, publish::PIECE_BYTES};
-use crate::{DeadLetter, DeadLetterId, DeadLetterPage, DeadLetterQuery, Error, Kind, Result};
+use crate::{
+    DeadLetter, DeadLetterCursor, DeadLetterId, DeadLetterPage, DeadLetterQuery, Error, Kind, Result,
+    core::{LetterNote, Stretch},
+};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use wh_types::Tenant;
 
-/// Most letters of one page.
+/// Most letters of one page, and most bytes of their texts.
 const MOST: usize = 1_000;
+const MOST_BYTES: u64 = 8 * 1024 * 1024;
+/// Most letters, and bytes, that are read for one page, and how often the index is looked into for it.
+const READ: usize = 10_000;
+const READ_BYTES: u64 = 32 * 1024 * 1024;
+const LOOKS: usize = 20;
+/// Letters read at once where only their texts tell whether they match.
+const READ_AT_ONCE: usize = 256;
 /// Longest reason of a letter, and longest code and column.
 const MAX_REASON: usize = 64 * 1024;
 const MAX_NAME: usize = 1_024;
@@ -53,10 +63,14 @@ async fn park_piece<S: Store>(shared: &Arc<Shared<S>>, letters: &[DeadLetter]) -
             writes.push((number, letter.clone()));
             LetterSlot::Written {
                 number,
-                id: letter.id,
                 tenant: letter.tenant.clone(),
-                table: letter.table.clone(),
-                bytes: charge(letter),
+                note: LetterNote {
+                    id: letter.id,
+                    table: letter.table.clone(),
+                    bytes: charge(letter),
+                    attempted: letter.attempted,
+                    retry_until: letter.retry_until,
+                },
             }
         });
         let slots: Vec<LetterSlot> = slots.collect();
@@ -101,28 +115,77 @@ pub(super) async fn list<S: Store>(
     tenant: &Tenant,
     query: &DeadLetterQuery,
 ) -> Result<DeadLetterPage> {
-    let (found, more) = {
-        let mut state = shared.lock();
-        if state.closing {
-            return Err(Error::new("dead letters", Kind::Stopping));
+    let limit = query.limit.clamp(1, MOST);
+    // only a letter's text tells whether it matches: then more of them are read at once than are wanted
+    let least = if query.filter.code.is_some() || query.filter.reason.is_some() { READ_AT_ONCE } else { 1 };
+    let mut page = DeadLetterPage::default();
+    let (mut next, mut looks) = (Some(query.cursor.map_or(0, DeadLetterCursor::place)), 0);
+    let (mut bytes, mut read, mut read_bytes) = (0, 0, 0);
+    'looking: while let Some(first) = next {
+        let full = page.letters.len() >= limit || bytes >= MOST_BYTES;
+        if full || read >= READ || read_bytes >= READ_BYTES || looks >= LOOKS {
+            break;
         }
-        let query = DeadLetterQuery { limit: query.limit.clamp(1, MOST), ..query.clone() };
-        state.core.letters(tenant).page(&query)
-    };
-    let read = shared.store.letters(found).await;
-    let mut letters = Vec::with_capacity(read.len());
-    for letter in read {
+        let wanted = (limit - page.letters.len()).max(least);
+        let stretch = stretch(shared, tenant, query, first, wanted, MOST_BYTES - bytes)?;
+        looks += 1;
+        next = stretch.next;
+        for (number, letter) in read_letters(shared, tenant, stretch.found).await? {
+            if page.letters.len() >= limit {
+                next = Some(number);
+                break 'looking;
+            }
+            read += 1;
+            read_bytes += charge(&letter);
+            if query.filter.matches_text(&letter) {
+                bytes += charge(&letter);
+                page.letters.push(letter);
+            }
+        }
+    }
+    page.next = next.map(DeadLetterCursor::new);
+    Ok(page)
+}
+
+fn stretch<S: Store>(
+    shared: &Arc<Shared<S>>,
+    tenant: &Tenant,
+    query: &DeadLetterQuery,
+    first: u64,
+    wanted: usize,
+    bytes: u64,
+) -> Result<Stretch<S::Body>> {
+    let mut state = shared.lock();
+    if state.closing {
+        return Err(Error::new("dead letters", Kind::Stopping));
+    }
+    let letters = state.core.letters(tenant);
+    Ok(match &query.ids {
+        Some(ids) => letters.picked(ids, first, &query.filter, wanted, bytes),
+        None => letters.stretch(first, &query.filter, wanted, bytes),
+    })
+}
+
+async fn read_letters<S: Store>(
+    shared: &Arc<Shared<S>>,
+    tenant: &Tenant,
+    found: Vec<(u64, S::Body)>,
+) -> Result<Vec<(u64, DeadLetter)>> {
+    let (numbers, bodies): (Vec<u64>, Vec<S::Body>) = found.into_iter().unzip();
+    let mut letters = Vec::with_capacity(bodies.len());
+    for (number, letter) in numbers.into_iter().zip(shared.store.letters(bodies).await) {
         match letter {
-            Ok(letter) => letters.push(letter),
+            Ok(letter) => letters.push((number, letter)),
             // purged while we read
             Err(Kind::NotFound(_)) => {}
+            Err(kind @ (Kind::Stopping | Kind::Unavailable)) => return Err(Error::new("dead letters", kind)),
             Err(kind) => {
                 tracing::error!(%tenant, error = %kind, "a dead letter of tenant {tenant} cannot be read");
                 crate::metrics::quarantined();
             }
         }
     }
-    Ok(DeadLetterPage { letters, more })
+    Ok(letters)
 }
 
 pub(super) async fn purge<S: Store>(shared: &Arc<Shared<S>>, tenant: &Tenant, ids: &[DeadLetterId]) -> Result<usize> {

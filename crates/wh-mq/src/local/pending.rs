@@ -3,11 +3,11 @@
 use super::{Shared, State, Store};
 use crate::{
     Allowance, DeadLetterId, Error, Kind, Receipt, Result,
-    core::{TableIndex, Ticket},
+    core::{LetterNote, TableIndex, Ticket},
 };
 use std::sync::Arc;
 use tokio::sync::{Notify, oneshot};
-use wh_types::{BlockId, Table, Tenant};
+use wh_types::{BlockId, Tenant};
 
 /// One block of a publish.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(crate) enum LetterSlot {
     /// Kept already.
     Kept,
     /// Being written.
-    Written { number: u64, id: DeadLetterId, tenant: Tenant, table: Table, bytes: u64 },
+    Written { number: u64, tenant: Tenant, note: LetterNote },
 }
 
 /// What waits.
@@ -164,14 +164,14 @@ fn finish_letters<S: Store>(
     let mut tenants: Vec<Tenant> = Vec::new();
     let end = |slot| match slot {
         LetterSlot::Kept => Ok(()),
-        LetterSlot::Written { number, id, tenant, table, bytes } => {
+        LetterSlot::Written { number, tenant, note } => {
             let body = match &mut bodies {
                 Ok(bodies) => bodies.next().ok_or(Kind::Bug("a dead letter was kept without a place".into())),
                 Err(kind) => Err(kind.clone()),
             };
             let body = body.map_err(|kind| Error::new("park", kind))?;
             let letters = state.core.letters(&tenant);
-            if let Err(spare) = letters.park(number, id, &table, bytes, body) {
+            if let Err(spare) = letters.park(number, note, body) {
                 // parked by two at once: the second record must not come back when the first is purged
                 shared.store.note_gone(&tenant, &[number], letters.dropped());
                 shared.store.freed(vec![spare]);

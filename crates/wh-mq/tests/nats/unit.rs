@@ -7,7 +7,7 @@ use crate::{
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 use std::time::Duration;
-use wh_mq::{Broker as _, Budget, DeadLetterQuery, Unit, Verdict};
+use wh_mq::{Broker as _, Budget, DeadLetterFilter, DeadLetterQuery, Unit, Verdict};
 use wh_nats::Connection;
 use wh_testkit::{
     nats::{Operator, Options, Shape},
@@ -297,7 +297,8 @@ async fn a_message_that_is_no_block_goes_to_the_dead_letters_whole_and_holds_not
     assert_eq!(taken[0].block, real);
     settle(&*feed.settle(), &taken, Verdict::Ack).await?;
     wait(&stand, "both are settled", |info| info["num_ack_pending"] == 0 && info["num_pending"] == 0).await?;
-    let query = DeadLetterQuery { table: Some(table("t")), ..DeadLetterQuery::default() };
+    let filter = DeadLetterFilter { table: Some(table("t")), ..DeadLetterFilter::default() };
+    let query = DeadLetterQuery { filter, ..DeadLetterQuery::default() };
     let page = broker.dead_letters(&tenant(), &query).await?;
     assert_eq!(page.letters.len(), 1, "{page:?}");
     assert_eq!(&page.letters[0].body[..], b"not a block");

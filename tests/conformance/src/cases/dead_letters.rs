@@ -1,4 +1,4 @@
-//! mq50–mq55: rows that ClickHouse refused.
+//! mq50–mq58: rows that ClickHouse refused.
 
 use crate::{
     Arm, Ending, Stage,
@@ -7,8 +7,8 @@ use crate::{
 };
 use anyhow::ensure;
 use std::time::Duration;
-use wh_mq::{Allowance, DeadLetter, DeadLetterId, DeadLetterQuery};
-use wh_types::{Class, Cursor};
+use wh_mq::{Allowance, DeadLetter, DeadLetterFilter, DeadLetterId, DeadLetterQuery};
+use wh_types::{Class, Cursor, Epoch, Timestamp};
 
 cases! {
     mq50_letters_come_back_with_all_fields_in_the_order_of_parking,
@@ -23,6 +23,10 @@ cases! {
     mq55_pages_skip_nothing_and_filter_by_table,
     mq55_a_tenant_without_letters_has_an_empty_page,
     mq55_the_status_counts_them_by_table,
+    mq55_a_list_goes_on_where_it_stood_when_letters_go_and_come needs Purge twin mq53_purging_is_unsupported,
+    mq56_held_letters_come_back_with_their_time_and_are_found,
+    mq57_a_filter_gives_exactly_what_matches,
+    mq58_letters_are_found_by_their_ids,
 }
 
 async fn mq53_purging_is_unsupported(arm: &dyn Arm) -> anyhow::Result<()> {
@@ -54,8 +58,23 @@ async fn parked(stage: &Stage, count: u32) -> anyhow::Result<(Cursor, Vec<DeadLe
 async fn all(stage: &Stage) -> anyhow::Result<Vec<DeadLetter>> {
     let query = DeadLetterQuery { limit: 900, ..DeadLetterQuery::default() };
     let page = stage.broker().dead_letters(&tenant("acme"), &query).await?;
-    ensure!(!page.more, "900 are not enough");
+    ensure!(page.next.is_none(), "900 are not enough");
     Ok(page.letters)
+}
+
+/// All that a query gives, page by page.
+async fn listed(stage: &Stage, mut query: DeadLetterQuery) -> anyhow::Result<Vec<DeadLetter>> {
+    let mut came = Vec::new();
+    loop {
+        let page = stage.broker().dead_letters(&tenant("acme"), &query).await?;
+        ensure!(page.letters.len() <= query.limit.max(1), "{} of {}", page.letters.len(), query.limit);
+        came.extend(page.letters);
+        ensure!(page.next.is_none() || page.next != query.cursor, "a page leads nowhere");
+        query.cursor = page.next;
+        if query.cursor.is_none() {
+            return Ok(came);
+        }
+    }
 }
 
 async fn mq50_letters_come_back_with_all_fields_in_the_order_of_parking(arm: &dyn Arm) -> anyhow::Result<()> {
@@ -216,18 +235,8 @@ async fn mq55_pages_skip_nothing_and_filter_by_table(arm: &dyn Arm) -> anyhow::R
         let expected: Vec<&DeadLetter> =
             letters.iter().filter(|letter| name.is_none_or(|name| letter.table == table(name))).collect();
         for limit in [0, 1, 7, 13, 50, 51] {
-            let mut query = DeadLetterQuery { table: name.map(table), after: None, limit };
-            let mut came = Vec::new();
-            loop {
-                let page = stage.broker().dead_letters(&tenant("acme"), &query).await?;
-                ensure!(page.letters.len() <= limit.max(1));
-                query.after = page.letters.last().map(|letter| letter.id);
-                came.extend(page.letters);
-                if !page.more {
-                    break;
-                }
-                ensure!(query.after.is_some(), "an empty page says that there is more");
-            }
+            let filter = DeadLetterFilter { table: name.map(table), ..DeadLetterFilter::default() };
+            let came = listed(&stage, DeadLetterQuery { filter, limit, ..DeadLetterQuery::default() }).await?;
             ensure!(came.iter().eq(expected.iter().copied()), "{name:?} by {limit}: {} came", came.len());
         }
     }
@@ -239,7 +248,7 @@ async fn mq55_a_tenant_without_letters_has_an_empty_page(arm: &dyn Arm) -> anyho
     parked(&stage, 1).await?;
     for name in ["globex", "never-seen"] {
         let page = stage.broker().dead_letters(&tenant(name), &DeadLetterQuery::default()).await?;
-        ensure!(page.letters.is_empty() && !page.more, "{page:?}");
+        ensure!(page.letters.is_empty() && page.next.is_none(), "{page:?}");
     }
     Ok(())
 }
@@ -251,5 +260,113 @@ async fn mq55_the_status_counts_them_by_table(arm: &dyn Arm) -> anyhow::Result<(
     let status = stage.broker().status().await?;
     let counts = &status.tenants[&tenant("acme")].dead_letters;
     ensure!(counts.get(&table("t")) == Some(&3) && counts.get(&table("u")) == Some(&1), "{counts:?}");
+    Ok(())
+}
+
+async fn mq55_a_list_goes_on_where_it_stood_when_letters_go_and_come(arm: &dyn Arm) -> anyhow::Result<()> {
+    let stage = Stage::open(arm).await?;
+    let (cursor, letters) = parked(&stage, 30).await?;
+    let mut query = DeadLetterQuery { limit: 10, ..DeadLetterQuery::default() };
+    let page = stage.broker().dead_letters(&tenant("acme"), &query).await?;
+    ensure!(page.letters == letters[..10]);
+    let gone: Vec<DeadLetterId> = letters[5..15].iter().map(|letter| letter.id).collect();
+    ensure!(stage.broker().purge_dead_letters(&tenant("acme"), &gone).await? == 10);
+    let late = letter("t", cursor, 99);
+    park(&stage, std::slice::from_ref(&late)).await?;
+    query.cursor = page.next;
+    let rest = listed(&stage, query).await?;
+    let expected: Vec<DeadLetter> = letters[15..].iter().cloned().chain([late]).collect();
+    ensure!(rest == expected, "{rest:?}");
+    Ok(())
+}
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_millis(1_750_000_000_000 + seconds * 1_000)
+}
+
+async fn mq56_held_letters_come_back_with_their_time_and_are_found(arm: &dyn Arm) -> anyhow::Result<()> {
+    let mut stage = Stage::open(arm).await?;
+    let cursor = stage.store(&stage.block("t", 9)).await?;
+    let held = |row, until| DeadLetter { retry_until: Some(until), ..letter("t", cursor, row) };
+    let nanos = Timestamp::from_nanos(at(60).as_nanos() + 1);
+    let letters = [letter("t", cursor, 0), held(1, at(50)), held(2, nanos), letter("t", cursor, 3), held(4, at(70))];
+    park(&stage, &letters).await?;
+    for ending in [None, Some(Ending::Crash), Some(Ending::Clean)] {
+        if let Some(ending) = ending {
+            stage.reopen(ending).await?;
+        }
+        ensure!(all(&stage).await? == letters, "after {ending:?}");
+        for (now, rows) in [(at(0), vec![1, 2, 4]), (at(50), vec![2, 4]), (nanos, vec![4]), (at(70), vec![])] {
+            let filter = DeadLetterFilter { held_at: Some(now), ..DeadLetterFilter::default() };
+            let found = listed(&stage, DeadLetterQuery { filter, limit: 2, ..DeadLetterQuery::default() }).await?;
+            let found: Vec<u32> = found.iter().map(|letter| letter.id.0.row).collect();
+            ensure!(found == rows, "at {now}: {found:?}");
+        }
+    }
+    Ok(())
+}
+
+async fn mq57_a_filter_gives_exactly_what_matches(arm: &dyn Arm) -> anyhow::Result<()> {
+    let stage = Stage::open(arm).await?;
+    let cursor = stage.store(&stage.block("t", 500)).await?;
+    let letters: Vec<DeadLetter> = (0..60)
+        .map(|row| DeadLetter {
+            code: ["27", "117", "block.unreadable"][row as usize % 3].to_owned(),
+            reason: format!("Row {row}: cannot parse ÜBER {}", row % 7),
+            attempted: at(i64::from(row)),
+            ..letter(["t", "u"][row as usize % 2], cursor, row)
+        })
+        .collect();
+    park(&stage, &letters).await?;
+    let any = DeadLetterFilter::default;
+    let filters = [
+        DeadLetterFilter { code: Some("117".into()), ..any() },
+        DeadLetterFilter { code: Some("11".into()), ..any() },
+        DeadLetterFilter { reason: Some("über 3".into()), ..any() },
+        DeadLetterFilter { reason: Some("ROW 1".into()), table: Some(table("u")), ..any() },
+        DeadLetterFilter { from: Some(at(20)), until: Some(at(40)), ..any() },
+        DeadLetterFilter { from: Some(at(59)), ..any() },
+        DeadLetterFilter { until: Some(at(0)), ..any() },
+        DeadLetterFilter {
+            table: Some(table("t")),
+            code: Some("27".into()),
+            reason: Some("cannot".into()),
+            from: Some(at(10)),
+            until: Some(at(50)),
+            held_at: None,
+        },
+    ];
+    for filter in filters {
+        let expected: Vec<&DeadLetter> = letters.iter().filter(|letter| filter.matches(letter)).collect();
+        for limit in [1, 3, 100] {
+            let query = DeadLetterQuery { filter: filter.clone(), limit, ..DeadLetterQuery::default() };
+            let came = listed(&stage, query).await?;
+            ensure!(came.iter().eq(expected.iter().copied()), "{filter:?} by {limit}: {came:?}");
+        }
+    }
+    Ok(())
+}
+
+async fn mq58_letters_are_found_by_their_ids(arm: &dyn Arm) -> anyhow::Result<()> {
+    let mut stage = Stage::open(arm).await?;
+    let (cursor, letters) = parked(&stage, 12).await?;
+    let absent = letter("t", cursor, 400).id;
+    let foreign = DeadLetterId(wh_types::RowCursor { block: Cursor { epoch: Epoch(9), sequence: 1 }, row: 0 });
+    let ids = vec![letters[7].id, absent, letters[0].id, foreign, letters[11].id];
+    let expected = [&letters[7], &letters[0], &letters[11]].map(DeadLetter::clone);
+    for ending in [None, Some(Ending::Crash)] {
+        if let Some(ending) = ending {
+            stage.reopen(ending).await?;
+        }
+        for limit in [1, 2, 100] {
+            let query = DeadLetterQuery { ids: Some(ids.clone()), limit, ..DeadLetterQuery::default() };
+            ensure!(listed(&stage, query).await? == expected, "by {limit} after {ending:?}");
+        }
+        let query = DeadLetterQuery { ids: Some(ids.clone()), limit: 9, ..DeadLetterQuery::default() };
+        let page = stage.broker().dead_letters(&tenant("globex"), &query).await?;
+        ensure!(page.letters.is_empty() && page.next.is_none(), "another tenant's: {page:?}");
+        let none = DeadLetterQuery { ids: Some(Vec::new()), limit: 9, ..DeadLetterQuery::default() };
+        ensure!(listed(&stage, none).await?.is_empty(), "no ids are none");
+    }
     Ok(())
 }

@@ -95,6 +95,7 @@ pub(super) fn letter(table: &Table, id: DeadLetterId) -> DeadLetter {
         column: None,
         attempted: Timestamp::from_nanos(1),
         received: Timestamp::from_nanos(2),
+        retry_until: None,
     }
 }
 
@@ -222,12 +223,12 @@ impl Acked {
         let mut found = BTreeSet::new();
         loop {
             let page = broker.dead_letters(&Tenant::default(), &query).await?;
-            query.after = page.letters.last().map(|letter| letter.id);
+            query.cursor = page.next;
             for came in page.letters {
                 ensure!(came == letter(&came.table, came.id), "{came:?} came back changed");
                 ensure!(found.insert(came.id), "{} is listed twice", came.id);
             }
-            if !page.more {
+            if query.cursor.is_none() {
                 break;
             }
         }

@@ -14,6 +14,7 @@ const CODE: &str = "Wh-Code";
 const COLUMN: &str = "Wh-Column";
 const ATTEMPTED: &str = "Wh-Attempted";
 const RECEIVED: &str = "Wh-Received";
+const RETRY_UNTIL: &str = "Wh-Retry-Until";
 pub(super) const SOURCE: &str = "Wh-Source";
 const EXPECTED_STREAM: &str = "Nats-Expected-Stream";
 
@@ -45,6 +46,9 @@ pub(super) fn headers(letter: &DeadLetter, stream: &str, id: String) -> Vec<(&'s
     if let Some(column) = &letter.column {
         headers.push((COLUMN, written(column, MAX_NAME)));
     }
+    if let Some(until) = letter.retry_until {
+        headers.push((RETRY_UNTIL, until.to_string()));
+    }
     headers
 }
 
@@ -65,7 +69,7 @@ pub(super) fn fitted(letter: &DeadLetter, most: usize) -> (Cow<'_, DeadLetter>, 
 pub(super) fn read<'a>(tail: &str, header: impl Fn(&str) -> Option<&'a str>, body: Bytes) -> Option<DeadLetter> {
     let key = TopicKey::parse(tail)?;
     let text = |name| header(name).map(unwritten);
-    let time = |name| header(name).and_then(|text| text.parse::<Timestamp>().ok()).unwrap_or_default();
+    let time = |name| header(name).and_then(|text| text.parse::<Timestamp>().ok());
     Some(DeadLetter {
         id: id(&header)?,
         tenant: key.tenant().clone(),
@@ -74,8 +78,9 @@ pub(super) fn read<'a>(tail: &str, header: impl Fn(&str) -> Option<&'a str>, bod
         reason: text(REASON).unwrap_or_default(),
         code: text(CODE).unwrap_or_default(),
         column: text(COLUMN),
-        attempted: time(ATTEMPTED),
-        received: time(RECEIVED),
+        attempted: time(ATTEMPTED).unwrap_or_default(),
+        received: time(RECEIVED).unwrap_or_default(),
+        retry_until: time(RETRY_UNTIL),
     })
 }
 
@@ -145,6 +150,7 @@ mod tests {
             column: column.map(str::to_owned),
             attempted: Timestamp::from_nanos(1_750_000_000_123_456_789),
             received: Timestamp::from_nanos(1_750_000_000_000_000_001),
+            retry_until: None,
         }
     }
 
@@ -166,6 +172,8 @@ mod tests {
             assert_eq!(back(&letter), Some(letter));
         }
         assert_eq!(back(&letter("x", None)), Some(letter("x", None)));
+        let held = DeadLetter { retry_until: Some(Timestamp::from_nanos(17)), ..letter("x", None) };
+        assert_eq!(back(&held), Some(held));
     }
 
     #[test]

@@ -2,17 +2,28 @@
 
 use super::letter;
 use crate::{
-    DeadLetter, DeadLetterId, DeadLetterPage, DeadLetterQuery, Result,
+    DeadLetter, DeadLetterCursor, DeadLetterFilter, DeadLetterId, DeadLetterPage, DeadLetterQuery, Result,
     nats::{error, shared::Shared},
 };
-use std::collections::BTreeMap;
+use futures::{StreamExt as _, TryStreamExt as _};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    time::Duration,
+};
 use wh_nats::{BatchStart, DirectBatch, DirectGet, Stored};
 use wh_types::{Table, Tenant, TopicKey};
 
 const OP: &str = "dead letters";
-/// Most letters of one page, and most bytes asked for at once.
+/// Most letters of one page, and most bytes of them, which are also asked for at once.
 const MOST: usize = 1_000;
 const MOST_BYTES: u64 = 8 * 1024 * 1024;
+/// Requests for one page, and for finding letters by their ids.
+const PAGE_REQUESTS: usize = 10;
+const FIND_REQUESTS: usize = 200;
+/// Requests for single letters under way at once.
+const AT_ONCE: usize = 32;
+/// A letter attempted at some time was stored then or later, by clocks that differ by no more than this.
+const CLOCKS: Duration = Duration::from_secs(300);
 
 /// A page of a tenant's letters.
 ///
@@ -20,63 +31,159 @@ const MOST_BYTES: u64 = 8 * 1024 * 1024;
 /// Unavailable, Denied, Stopping.
 pub(crate) async fn list(shared: &Shared, tenant: &Tenant, query: &DeadLetterQuery) -> Result<DeadLetterPage> {
     shared.running(OP)?;
-    let filter = filter(shared, tenant, query.table.as_ref());
-    let mut from = match query.after {
-        Some(after) => place(shared, &filter, after).await?.map_or(1, |sequence| sequence + 1),
-        None => 1,
-    };
     let limit = query.limit.clamp(1, MOST);
-    let mut page = DeadLetterPage::default();
-    loop {
-        let Some(batch) = batch(shared, &filter, from, limit - page.letters.len()).await? else {
-            page.more = false;
-            return Ok(page);
-        };
-        from = batch.next;
-        page.more = batch.more;
-        for (sequence, letter) in batch.letters {
-            shared.letters.index.put(letter.id, sequence);
-            page.letters.push(letter);
-        }
-        if !page.more || page.letters.len() >= limit {
-            return Ok(page);
-        }
+    match &query.ids {
+        Some(ids) => picked(shared, tenant, ids, query, limit).await,
+        None => stretch(shared, tenant, query, limit).await,
     }
 }
 
-/// Where a letter stands in the stream; `None` where it is not known and not found.
-pub(super) async fn place(shared: &Shared, filter: &str, id: DeadLetterId) -> Result<Option<u64>> {
-    if let Some(sequence) = shared.letters.index.get(id) {
-        // one that was purged since still says where its successors are; one that is another letter's does not
-        match at(shared, sequence).await? {
-            Some(stored) if letter::id(&|name: &str| stored.header_first(name)) != Some(id) => {
-                shared.letters.index.clear()
+async fn stretch(shared: &Shared, tenant: &Tenant, query: &DeadLetterQuery, limit: usize) -> Result<DeadLetterPage> {
+    let subject = filter(shared, tenant, query.filter.table.as_ref());
+    let by_subject = DeadLetterFilter { table: query.filter.table.clone(), ..DeadLetterFilter::default() };
+    // where the subject says it all, no more is asked for than is wanted
+    let exact = query.filter == by_subject;
+    let mut start = match (query.cursor, query.filter.from) {
+        (Some(cursor), _) => BatchStart::Sequence(cursor.place().max(1)),
+        (None, Some(from)) => BatchStart::Time(from.saturating_sub(CLOCKS)),
+        (None, None) => BatchStart::Sequence(1),
+    };
+    let (mut page, mut bytes) = (DeadLetterPage::default(), 0);
+    for _ in 0..PAGE_REQUESTS {
+        let wanted = limit - page.letters.len();
+        let Some(batch) = batch(shared, &subject, start, if exact { wanted } else { MOST }).await? else {
+            page.next = None;
+            return Ok(page);
+        };
+        page.next = batch.more.then(|| DeadLetterCursor::new(batch.next));
+        start = BatchStart::Sequence(batch.next);
+        for (sequence, letter) in batch.letters {
+            shared.letters.index.put(letter.id, sequence);
+            if !query.filter.matches(&letter) {
+                continue;
             }
-            _ => return Ok(Some(sequence)),
+            if page.letters.len() >= limit {
+                page.next = Some(DeadLetterCursor::new(sequence));
+                return Ok(page);
+            }
+            bytes += letter.body.len() as u64;
+            page.letters.push(letter);
+        }
+        let full = page.letters.len() >= limit && exact;
+        if page.next.is_none() || full || bytes >= MOST_BYTES {
+            break;
         }
     }
-    let mut from = 1;
-    while let Some(batch) = batch(shared, filter, from, MOST).await? {
-        if let Some((sequence, _)) = batch.letters.iter().find(|(_, letter)| letter.id == id) {
-            return Ok(Some(*sequence));
+    Ok(page)
+}
+
+/// Letters by their ids; the cursor counts ids.
+async fn picked(
+    shared: &Shared,
+    tenant: &Tenant,
+    ids: &[DeadLetterId],
+    query: &DeadLetterQuery,
+    limit: usize,
+) -> Result<DeadLetterPage> {
+    let first = usize::try_from(query.cursor.map_or(0, DeadLetterCursor::place)).unwrap_or(usize::MAX).min(ids.len());
+    let end = first.saturating_add(limit).min(ids.len());
+    let wanted = &ids[first..end];
+    let mut found = find(shared, tenant, query.filter.table.as_ref(), wanted).await?;
+    let mut page = DeadLetterPage::default();
+    let (mut bytes, mut looked) = (0, first);
+    for id in wanted {
+        if bytes >= MOST_BYTES {
+            break;
+        }
+        looked += 1;
+        if let Some((_, letter)) = found.remove(id).filter(|(_, letter)| query.filter.matches(letter)) {
+            bytes += letter.body.len() as u64;
+            page.letters.push(letter);
+        }
+    }
+    page.next = (looked < ids.len()).then(|| DeadLetterCursor::new(looked as u64));
+    Ok(page)
+}
+
+/// A tenant's letters of these ids, with their sequences: where they are remembered to stand, else by reading through
+/// the stream, once for all of them.
+pub(super) async fn find(
+    shared: &Shared,
+    tenant: &Tenant,
+    table: Option<&Table>,
+    ids: &[DeadLetterId],
+) -> Result<HashMap<DeadLetterId, (u64, DeadLetter)>> {
+    let remembered = ids.iter().filter_map(|id| shared.letters.index.get(*id).map(|sequence| (*id, sequence)));
+    let remembered: Vec<_> = remembered.collect();
+    let looks = remembered.iter().map(|(id, sequence)| look(shared, tenant, *id, *sequence));
+    let looks: Vec<_> = looks.collect();
+    let looked: Vec<_> = futures::stream::iter(looks).buffered(AT_ONCE).try_collect().await?;
+    let mut found = HashMap::new();
+    let mut missing: HashSet<DeadLetterId> = ids.iter().copied().collect();
+    for ((id, sequence), look) in remembered.into_iter().zip(looked) {
+        match look {
+            Look::There(letter) => {
+                missing.remove(&id);
+                found.insert(id, (sequence, *letter));
+            }
+            Look::Foreign => {
+                missing.remove(&id);
+            }
+            // purged, and perhaps parked again by another process
+            Look::Gone => {}
+            // the stream was made anew
+            Look::Another => shared.letters.index.clear(),
+        }
+    }
+    let subject = filter(shared, tenant, table);
+    let mut start = BatchStart::Sequence(1);
+    for _ in 0..FIND_REQUESTS {
+        if missing.is_empty() {
+            break;
+        }
+        let Some(batch) = batch(shared, &subject, start, MOST).await? else { break };
+        start = BatchStart::Sequence(batch.next);
+        for (sequence, letter) in batch.letters {
+            if missing.remove(&letter.id) {
+                shared.letters.index.put(letter.id, sequence);
+                found.insert(letter.id, (sequence, letter));
+            }
         }
         if !batch.more {
             break;
         }
-        from = batch.next;
     }
-    Ok(None)
+    Ok(found)
+}
+
+enum Look {
+    There(Box<DeadLetter>),
+    Gone,
+    /// It is another tenant's.
+    Foreign,
+    /// Another letter stands there.
+    Another,
+}
+
+async fn look(shared: &Shared, tenant: &Tenant, id: DeadLetterId, sequence: u64) -> Result<Look> {
+    let Some(stored) = at(shared, sequence).await? else { return Ok(Look::Gone) };
+    Ok(match read(shared, &stored) {
+        Some(letter) if letter.id != id => Look::Another,
+        Some(letter) if letter.tenant == *tenant => Look::There(Box::new(letter)),
+        Some(_) => Look::Foreign,
+        None => Look::Another,
+    })
 }
 
 /// What stands at a sequence.
-pub(super) async fn at(shared: &Shared, sequence: u64) -> Result<Option<Stored>> {
+async fn at(shared: &Shared, sequence: u64) -> Result<Option<Stored>> {
     let get = DirectGet::Sequence(sequence);
     let stored = shared.connection.api().direct_get(&shared.names().dead_letters, get).await;
     stored.map_err(|error| error::request(OP, error))
 }
 
 /// The subjects of a tenant's letters, or of one table's.
-pub(super) fn filter(shared: &Shared, tenant: &Tenant, table: Option<&Table>) -> String {
+fn filter(shared: &Shared, tenant: &Tenant, table: Option<&Table>) -> String {
     match table {
         Some(table) => shared.names().dead_letter_subject(&Shared::key(tenant, table)),
         None => format!("{}.dlq.{tenant}.>", shared.names().prefix),
@@ -91,10 +198,10 @@ struct Found {
 }
 
 /// So many messages from a sequence on; `None` where there are none.
-async fn batch(shared: &Shared, filter: &str, from: u64, count: usize) -> Result<Option<Found>> {
+async fn batch(shared: &Shared, filter: &str, start: BatchStart, count: usize) -> Result<Option<Found>> {
     let request = DirectBatch {
         batch: u32::try_from(count).unwrap_or(u32::MAX),
-        start: BatchStart::Sequence(from),
+        start,
         next_by_subj: Some(filter.to_owned()),
         max_bytes: Some(MOST_BYTES),
         ..DirectBatch::default()
@@ -103,12 +210,13 @@ async fn batch(shared: &Shared, filter: &str, from: u64, count: usize) -> Result
     let batch = batch.map_err(|error| error::request(OP, error))?;
     let Some(last) = batch.messages.last() else { return Ok(None) };
     let (next, more) = (last.sequence + 1, batch.pending > 0);
-    let read = |stored: Stored| {
-        let tail = tail(shared, &stored.subject)?;
-        letter::read(tail, |name: &str| stored.header_first(name), stored.body().clone())
-            .map(|letter| (stored.sequence, letter))
-    };
-    Ok(Some(Found { letters: batch.messages.into_iter().filter_map(read).collect(), more, next }))
+    let letters = batch.messages.iter().filter_map(|stored| Some((stored.sequence, read(shared, stored)?)));
+    Ok(Some(Found { letters: letters.collect(), more, next }))
+}
+
+fn read(shared: &Shared, stored: &Stored) -> Option<DeadLetter> {
+    let tail = tail(shared, &stored.subject)?;
+    letter::read(tail, |name: &str| stored.header_first(name), stored.body().clone())
 }
 
 /// A dead letter's subject after the prefix.

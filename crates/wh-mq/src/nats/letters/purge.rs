@@ -1,6 +1,6 @@
 //! Purging: letters are deleted one by one, where the user may.
 
-use super::{letter, list};
+use super::list;
 use crate::{
     DeadLetterId, Error, Kind, Result,
     nats::{error, shared::Shared},
@@ -22,8 +22,8 @@ pub(crate) async fn purge(shared: &Shared, tenant: &Tenant, ids: &[DeadLetterId]
     if !shared.spec().choices().dlq_delete {
         return Err(Error::new(OP, Kind::Unsupported("delete dead letters: its user has no right to")));
     }
-    let filter = list::filter(shared, tenant, None);
-    let deletes: Vec<_> = ids.iter().map(|id| one(shared, tenant, &filter, *id)).collect();
+    let found = list::find(shared, tenant, None, ids).await?;
+    let deletes: Vec<_> = found.into_values().map(|(sequence, _)| one(shared, sequence)).collect();
     let mut deletes = futures::stream::iter(deletes).buffer_unordered(AT_ONCE);
     let mut count = 0;
     while let Some(gone) = deletes.try_next().await? {
@@ -32,14 +32,7 @@ pub(crate) async fn purge(shared: &Shared, tenant: &Tenant, ids: &[DeadLetterId]
     Ok(count)
 }
 
-async fn one(shared: &Shared, tenant: &Tenant, filter: &str, id: DeadLetterId) -> Result<bool> {
-    let Some(sequence) = list::place(shared, filter, id).await? else { return Ok(false) };
-    // another tenant's letter may stand in the index under this id
-    let Some(stored) = list::at(shared, sequence).await? else { return Ok(false) };
-    let own = format!("{}.dlq.{tenant}.", shared.names().prefix);
-    if !stored.subject.starts_with(&own) || letter::id(&|name: &str| stored.header_first(name)) != Some(id) {
-        return Ok(false);
-    }
+async fn one(shared: &Shared, sequence: u64) -> Result<bool> {
     match shared.connection.api().message_delete(&shared.names().dead_letters, sequence).await {
         Ok(gone) => Ok(gone),
         Err(error) if matches!(error.kind(), Nats::Refused { .. }) => {

@@ -107,6 +107,7 @@ impl Runner {
             column: None,
             attempted: shared.options.clock.wall(),
             received: Timestamp::default(),
+            retry_until: None,
         };
         self.asks.push(parked(shared, letter, sequence).boxed());
     }

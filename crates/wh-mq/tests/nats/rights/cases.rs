@@ -238,6 +238,7 @@ async fn park(actor: &Actor) -> Result<()> {
         column: None,
         attempted: Timestamp::from_millis(2),
         received: Timestamp::from_millis(1),
+        retry_until: None,
     };
     for outcome in broker.dead_letter(&[letter]).await {
         outcome?;

@@ -61,7 +61,7 @@ async fn letters(broker: &nats::Broker) -> anyhow::Result<()> {
             let page = broker.dead_letters(&tenant, &query).await?;
             let ids: Vec<_> = page.letters.iter().map(|letter| letter.id).collect();
             broker.purge_dead_letters(&tenant, &ids).await?;
-            if !page.more {
+            if page.next.is_none() {
                 break;
             }
         }
