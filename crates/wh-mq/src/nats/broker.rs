@@ -64,6 +64,9 @@ impl Broker {
             stop: Stop::new(),
             options,
         });
+        if shared.options.role.ingests() {
+            drop(shared.tasks.spawn("unit/late", unit::send_late_acks(shared.clone())));
+        }
         let hub = if shared.options.role.serves() { Some(Hub::start(&shared).await?) } else { None };
         Ok(Self(Arc::new(Open { shared, hub })))
     }

@@ -18,10 +18,10 @@ use wh_topology::{Choices, Spec};
 use wh_types::{Block, Class};
 
 const SECOND: Duration = Duration::from_secs(1);
-const UNIT: Unit = Unit { partition: 0, shard: 0 };
+pub(crate) const UNIT: Unit = Unit { partition: 0, shard: 0 };
 
 /// Publishes blocks of three tables, each until it is stored, in order.
-async fn publish_all(broker: &nats::Broker, blocks: &[Block], pause: Duration) -> Result<()> {
+pub(crate) async fn publish_all(broker: &nats::Broker, blocks: &[Block], pause: Duration) -> Result<()> {
     for piece in blocks.chunks(20) {
         let mut left: Vec<Block> = piece.to_vec();
         let began = now();
@@ -47,7 +47,7 @@ fn say(text: &str) {
     eprintln!("{text}");
 }
 
-fn blocks(count: usize) -> Vec<Block> {
+pub(crate) fn blocks(count: usize) -> Vec<Block> {
     (0..count).map(|n| block(["a", "b", "c"][n % 3], 1)).collect()
 }
 
@@ -102,7 +102,7 @@ fn unsettled(status: &BrokerStatus) -> Option<u64> {
     status.accepting.then(|| blocks.sum())
 }
 
-async fn one_unit() -> Result<Stand> {
+pub(crate) async fn one_unit() -> Result<Stand> {
     let shape = Shape { pinned_ttl: Some(5 * SECOND), ..Shape::default() };
     Stand::with(Choices { shards: 1, ..choices() }, &shape, Options::default()).await
 }
@@ -119,7 +119,7 @@ async fn begun(mut operator: Operator, spec: &Spec) -> Result<()> {
     anyhow::bail!("nothing is settled")
 }
 
-async fn broker_through(stand: &Stand, port: u16) -> Result<nats::Broker> {
+pub(crate) async fn broker_through(stand: &Stand, port: u16) -> Result<nats::Broker> {
     let connection = Connection::open(stand.connecting(Some(port))).await?;
     stand.broker_on(connection).await
 }

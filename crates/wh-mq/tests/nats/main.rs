@@ -6,6 +6,7 @@ mod boot;
 mod faults_unit;
 mod flow;
 mod history;
+mod late_acks;
 mod publish;
 mod rights;
 mod stand;

@@ -11,7 +11,6 @@ mod settled;
 
 use super::sizes::Sizes;
 use crate::Budget;
-use settled::Settled;
 use std::{
     collections::{HashMap, VecDeque},
     time::Duration,
@@ -20,6 +19,7 @@ use wh_types::{Block, BlockId, Mono};
 
 pub(super) use hand::Handed;
 pub(super) use settle::Outcome;
+pub(super) use settled::Settled;
 
 /// Deliveries of blocks that came back are counted for so many blocks after their term.
 pub(super) const ATTEMPTS_KEPT: usize = 65_536;
@@ -131,6 +131,16 @@ impl<R: Clone> Desk<R> {
             deliveries: first,
             era: 0,
         }
+    }
+
+    /// What earlier terms settled and nobody confirmed: it is acked and not handed on when it comes.
+    pub(super) fn inherit(&mut self, settled: Settled<R>) {
+        self.settled = settled;
+    }
+
+    /// Takes what is settled here while the server may not know it. For the end of a term.
+    pub(super) fn leave(&mut self) -> Settled<R> {
+        std::mem::take(&mut self.settled)
     }
 
     pub(super) fn set_budget(&mut self, budget: Budget) {

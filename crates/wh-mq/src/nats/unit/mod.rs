@@ -7,6 +7,7 @@ mod act;
 mod desk;
 mod extra;
 mod feed;
+mod late;
 mod metrics;
 mod open;
 mod orphan;
@@ -20,6 +21,7 @@ mod term;
 mod units;
 
 pub(crate) use extra::extra;
+pub(crate) use late::run as send_late_acks;
 pub(crate) use open::{close, open};
 pub(crate) use orphan::{release_orphan, unowned};
 pub(crate) use units::Units;

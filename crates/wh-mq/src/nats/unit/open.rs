@@ -7,7 +7,7 @@ use super::{
     pull::{Pull, Times},
     reading::read,
     run::Runner,
-    settler::Settler,
+    settler::{Order, Settler},
     term::Term,
     units::Slot,
 };
@@ -45,10 +45,15 @@ pub(crate) async fn open(shared: &Arc<Shared>, unit: Unit, budget: Budget) -> Re
     let found = read(&connection.api(), stream, name).await.map_err(failed)?;
     let link = connection.watch();
     let puller = Puller::open(connection, stream, name, PRIORITY_GROUP).await.map_err(failed)?;
-    let past = shared.units.past(unit);
-    let desk = Desk::new(budget, durable.ack_wait, past.attempts, past.last);
+    let mut past = shared.units.past(unit);
+    let mut desk = Desk::new(budget, durable.ack_wait, std::mem::take(&mut past.attempts), past.last);
+    desk.inherit(past.settled_on(&found.created));
+    let left_over = desk.unconfirmed();
     let (orders, to_settle) = mpsc::unbounded_channel();
     let term = Arc::new(Term::new(unit, desk, orders, found.created.clone()));
+    if !left_over.is_empty() {
+        term.order(Order::again(left_over));
+    }
     let settler = Settler::new(connection.clone(), term.clone(), ACK_ANSWER);
     let settler = shared.tasks.spawn("unit/settle", settler.run(to_settle));
     let times = Times::new(durable.pinned_ttl, durable.max_ack_pending);

@@ -89,9 +89,12 @@ pub(super) async fn bury(
     };
     let rest = term.fence(&shared.units, Life::Fenced);
     let (stream, durable, created) = (partition.name(), durable.name.as_str(), created.as_str());
-    let unconfirmed = term.unconfirmed();
-    let give_up = GiveUp { shared, stream, durable, created, unconfirmed, pin, cause: "orphan" };
-    give_up.run(&rest).await
+    let give_up = GiveUp { shared, stream, durable, created, term, pin, cause: "orphan" };
+    let outcome = give_up.run(&rest).await;
+    if outcome.is_ok() {
+        term.leave(&shared.units);
+    }
+    outcome
 }
 
 /// Another process's unit: only two quiet readings, the second right before the reset, show that it is nobody's.

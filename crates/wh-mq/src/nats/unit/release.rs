@@ -4,7 +4,8 @@ use super::{
     metrics,
     reading::read,
     run::{Answer, Runner},
-    term::Life,
+    settler::Acks,
+    term::{Life, Term},
 };
 use crate::{
     DeadLetter, DeadLetterId, Error, Kind, Result,
@@ -12,7 +13,7 @@ use crate::{
 };
 use futures::FutureExt as _;
 use std::{sync::Arc, time::Duration};
-use wh_nats::{Ack, AckSubject, Api, ConsumerInfo, Message, PinId};
+use wh_nats::{Ack, AckSubject, Api, Connection, ConsumerInfo, Message, PinId};
 use wh_topology::defaults::PRIORITY_GROUP;
 use wh_types::{Backoff, Class, RowCursor, Table, Tenant, Timestamp, TopicKey};
 
@@ -22,6 +23,9 @@ const SETTLE: Duration = Duration::from_secs(3);
 /// How long giving up may take before the unit is left to free itself.
 const BUDGET: Duration = Duration::from_secs(5);
 const RETRY: Duration = Duration::from_millis(250);
+/// Verdicts of which one request confirms that they were heard, and how long that may take.
+const AT_ONCE: usize = 4_096;
+const HEARD: Duration = Duration::from_secs(1);
 /// How long a pull of ours that nobody listens to may still wait.
 const LAST_PULL: Duration = Duration::from_millis(500);
 
@@ -59,7 +63,7 @@ impl Runner {
         let pin = self.last_pin().await;
         let give_up = GiveUp {
             shared: &self.shared,
-            unconfirmed: self.term.unconfirmed(),
+            term: &self.term,
             stream: &self.stream,
             durable: &self.durable,
             created: &self.created,
@@ -67,6 +71,7 @@ impl Runner {
             cause: "release",
         };
         let outcome = give_up.run(&rest).await;
+        self.term.leave(&self.shared.units);
         self.shared.units.released(&self.term, outcome.as_ref().ok().copied());
         outcome.map(drop)
     }
@@ -148,8 +153,9 @@ pub(super) struct GiveUp<'a> {
     pub(super) durable: &'a str,
     /// When the durable was made that it is about.
     pub(super) created: &'a str,
-    /// Acks that nobody confirmed: sent once more, so that their blocks do not come to the next owner.
-    pub(super) unconfirmed: Vec<AckSubject>,
+    /// The term that ends. Its acks that nobody confirmed are sent once more, so that their blocks do not come to the next
+    /// owner.
+    pub(super) term: &'a Term,
     /// The pin that is ours.
     pub(super) pin: Option<PinId>,
     pub(super) cause: &'static str,
@@ -170,11 +176,11 @@ impl GiveUp<'_> {
 
     async fn until_done(&self, rest: &[AckSubject]) -> Result<u64> {
         let api = self.shared.connection.api();
-        // where this fails, what follows says why
-        self.send(&self.unconfirmed, Ack::Ack).await.ok();
+        let mut unconfirmed = self.term.unconfirmed();
         let started = self.shared.clock().now();
         loop {
-            match self.attempt(&api, rest, self.shared.clock().now() - started < LAST_PULL).await {
+            let patient = self.shared.clock().now() - started < LAST_PULL;
+            match self.attempt(&api, &mut unconfirmed, rest, patient).await {
                 Ok(Some(delivered)) => return Ok(delivered),
                 Ok(None) => tokio::time::sleep(Duration::from_millis(20)).await,
                 Err(error) if error.is_gone() => return Ok(0),
@@ -190,6 +196,7 @@ impl GiveUp<'_> {
     async fn attempt(
         &self,
         api: &Api,
+        unconfirmed: &mut Acks,
         rest: &[AckSubject],
         patient: bool,
     ) -> std::result::Result<Option<u64>, wh_nats::Error> {
@@ -197,9 +204,17 @@ impl GiveUp<'_> {
         if found.created != self.created {
             return Ok(Some(0));
         }
+        if !unconfirmed.is_empty() {
+            let replies: Vec<AckSubject> = unconfirmed.iter().map(|(_, reply)| reply.clone()).collect();
+            send(&self.shared.connection, &replies, Ack::Ack).await?;
+            let sequences: Vec<u64> = std::mem::take(unconfirmed).into_iter().map(|(sequence, _)| sequence).collect();
+            self.term.heard(&sequences);
+            // it says more now than before
+            return Ok(None);
+        }
         let ours = found.pinned == self.pin;
         if !ours && found.pinned.is_some() {
-            return self.send(rest, Ack::Nak(None)).await.map(|()| Some(found.delivered));
+            return send(&self.shared.connection, rest, Ack::Nak(None)).await.map(|()| Some(found.delivered));
         }
         // a pull of ours that the server still believes in would swallow what is made due
         if found.waiting > 0 && patient {
@@ -216,17 +231,27 @@ impl GiveUp<'_> {
         }
         Ok(Some(delivered))
     }
+}
 
-    /// Sends verdicts again and waits until the server has heard them. Being kept alive is answered always, an ack only
-    /// where its block is still unsettled.
-    async fn send(&self, replies: &[AckSubject], ack: Ack) -> std::result::Result<(), wh_nats::Error> {
-        let connection = &self.shared.connection;
-        for reply in replies {
+/// Sends verdicts again and waits until the server has heard them. Being kept alive is answered always, an ack only where
+/// its block is still unsettled.
+pub(super) async fn send(
+    connection: &Connection,
+    replies: &[AckSubject],
+    ack: Ack,
+) -> std::result::Result<(), wh_nats::Error> {
+    for part in replies.chunks(AT_ONCE) {
+        let generation = connection.generation();
+        for reply in part {
             connection.ack(reply, ack).await?;
         }
-        match replies.last() {
-            Some(last) => connection.ack_confirmed(last, Ack::InProgress, Duration::from_secs(1)).await,
-            None => Ok(()),
+        if let Some(last) = part.last() {
+            connection.ack_confirmed(last, Ack::InProgress, HEARD).await?;
+        }
+        // what went with another connection is not confirmed by this one
+        if connection.generation() != generation {
+            return Err(wh_nats::Kind::Interrupted.into());
         }
     }
+    Ok(())
 }

@@ -138,8 +138,20 @@ impl Term {
     }
 
     /// Acks that nobody confirmed.
-    pub(super) fn unconfirmed(&self) -> Vec<AckSubject> {
-        self.lock().desk.unconfirmed().into_iter().map(|(_, reply)| reply).collect()
+    pub(super) fn unconfirmed(&self) -> Acks {
+        self.lock().desk.unconfirmed()
+    }
+
+    /// The server heard these.
+    pub(super) fn heard(&self, sequences: &[u64]) {
+        self.lock().desk.heard(sequences);
+    }
+
+    /// The end of a fenced term: what it settled and nobody confirmed is known to the process's next term of the unit.
+    pub(super) fn leave(&self, units: &Units) {
+        let mut inner = self.lock();
+        let settled = inner.desk.leave();
+        units.keep(self.unit, &inner.created, settled);
     }
 
     fn remember(&self, units: &Units, attempts: HashMap<u64, u32>, last: u64) {

@@ -1,6 +1,6 @@
 //! Which units this process holds, and what outlives a term: deliveries counted, bytes in memory.
 
-use super::term::Term;
+use super::{desk::Settled, settler::Acks, term::Term};
 use crate::Unit;
 use parking_lot::Mutex;
 use std::{
@@ -10,7 +10,11 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
 };
-use wh_nats::PinId;
+use tokio::sync::Notify;
+use wh_nats::{AckSubject, PinId};
+
+/// Settled blocks without a confirmation that are remembered beyond their terms, over all units.
+const KEPT: usize = 65_536;
 
 /// What this process knows of a unit.
 #[derive(Clone, Debug)]
@@ -30,6 +34,8 @@ pub(super) enum Slot {
 pub(crate) struct Units {
     slots: Mutex<HashMap<Unit, Slot>>,
     past: Mutex<HashMap<Unit, Past>>,
+    /// Acks were left over by a term.
+    pub(super) left_over: Notify,
     bytes: AtomicUsize,
     stalled: Mutex<BTreeSet<Unit>>,
 }
@@ -41,6 +47,26 @@ pub(super) struct Past {
     pub(super) attempts: HashMap<u64, u32>,
     /// The number of the last delivery.
     pub(super) last: u64,
+    /// When the durable was made that the rest is about. A stream takes its durables with it, so that nothing is kept
+    /// over another stream of the name.
+    created: String,
+    /// Blocks that were settled without a confirmation.
+    settled: Settled<AckSubject>,
+}
+
+impl Past {
+    /// What was settled on this very durable.
+    pub(super) fn settled_on(self, created: &str) -> Settled<AckSubject> {
+        if self.created == created { self.settled } else { Settled::default() }
+    }
+}
+
+/// Acks of a unit that nobody has, to be sent again.
+#[derive(Debug)]
+pub(super) struct LeftOver {
+    pub(super) unit: Unit,
+    pub(super) created: String,
+    pub(super) acks: Acks,
 }
 
 /// A slot that is being changed: it goes back to what it was, unless [`Self::set`] says otherwise.
@@ -106,7 +132,50 @@ impl Units {
     }
 
     pub(super) fn remember(&self, unit: Unit, attempts: HashMap<u64, u32>, last: u64) {
-        self.past.lock().insert(unit, Past { attempts, last });
+        let mut all = self.past.lock();
+        let past = all.entry(unit).or_default();
+        // a term may be ended twice; the second time it knows of no attempts
+        if last > past.last || !attempts.is_empty() {
+            (past.attempts, past.last) = (attempts, last);
+        }
+    }
+
+    /// Remembers what a term settled and nobody confirmed, until the unit is taken here again.
+    pub(super) fn keep(&self, unit: Unit, created: &str, settled: Settled<AckSubject>) {
+        let mut all = self.past.lock();
+        let others: usize = all.iter().filter(|(of, _)| **of != unit).map(|(_, past)| past.settled.len()).sum();
+        let settled = settled.kept(KEPT.saturating_sub(others));
+        if settled.len() > 0 {
+            let past = all.entry(unit).or_default();
+            (past.settled, past.created) = (settled, created.to_owned());
+            drop(all);
+            self.left_over.notify_one();
+        }
+    }
+
+    /// The acks that are left over and that the server may not have heard of.
+    pub(super) fn all_left_over(&self) -> Vec<LeftOver> {
+        let all = self.past.lock();
+        let left = all.iter().map(|(unit, past)| LeftOver {
+            unit: *unit,
+            created: past.created.clone(),
+            acks: past.settled.to_tell(),
+        });
+        left.filter(|left| !left.acks.is_empty()).collect()
+    }
+
+    /// The server heard them. They are remembered all the same: their blocks may be on their way, or its leader may die.
+    pub(super) fn heard(&self, unit: Unit, created: &str, sequences: &[u64]) {
+        if let Some(past) = self.past.lock().get_mut(&unit).filter(|past| past.created == created) {
+            past.settled.hear(sequences);
+        }
+    }
+
+    /// The durable that they were about is gone.
+    pub(super) fn forget(&self, unit: Unit, created: &str) {
+        if let Some(past) = self.past.lock().get_mut(&unit).filter(|past| past.created == created) {
+            past.settled = Settled::default();
+        }
     }
 
     pub(super) fn past(&self, unit: Unit) -> Past {

@@ -22,7 +22,7 @@ struct Done<R> {
 
 /// `R` is where a delivery is settled.
 #[derive(Debug)]
-pub(super) struct Settled<R> {
+pub(in super::super) struct Settled<R> {
     all: HashMap<u64, Done<R>>,
     /// In the order they were settled. Stale where it was confirmed.
     order: VecDeque<u64>,
@@ -79,7 +79,7 @@ impl<R: Clone> Settled<R> {
     }
 
     /// The server heard these acks.
-    pub(super) fn hear(&mut self, sequences: &[u64]) {
+    pub(in super::super) fn hear(&mut self, sequences: &[u64]) {
         for sequence in sequences {
             if let Some(done) = self.all.get_mut(sequence) {
                 self.unheard -= usize::from(!std::mem::replace(&mut done.heard, true));
@@ -111,6 +111,37 @@ impl<R: Clone> Settled<R> {
         *self = Self::default();
     }
 
+    /// What is worth keeping beyond the term, as if it had been settled before any reset of the next: those that nobody
+    /// confirmed and that can be told from other blocks, the newest `most` of them.
+    pub(in super::super) fn kept(mut self, most: usize) -> Self {
+        let mut kept = Self::default();
+        let mut left = most;
+        for sequence in self.order.into_iter().rev() {
+            let Some(mut done) = self.all.remove(&sequence).filter(|done| done.id.is_some() && done.reply.is_some())
+            else {
+                continue;
+            };
+            if left == 0 {
+                break;
+            }
+            left -= 1;
+            done.era = 0;
+            kept.unheard += usize::from(!done.heard);
+            kept.all.insert(sequence, done);
+            kept.order.push_front(sequence);
+        }
+        kept
+    }
+
+    pub(in super::super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Kept ones that the server may not have heard of.
+    pub(in super::super) fn to_tell(&self) -> Vec<(u64, R)> {
+        self.of(0)
+    }
+
     /// How many the server may count as unsettled.
     pub(super) fn unheard(&self) -> usize {
         self.unheard
@@ -120,6 +151,27 @@ impl<R: Clone> Settled<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_nobody_confirmed_outlives_its_term_if_it_can_be_told_from_other_blocks() {
+        let (mut settled, id) = (Settled::default(), |n: u64| Some(BlockId([u8::try_from(n).unwrap(); 16])));
+        (0..10).for_each(|n| settled.add(n, id(n), (n, 3)));
+        settled.add(10, None, (10, 3));
+        settled.confirm(&[0, 1]);
+        settled.hear(&[9]);
+        // one that came again is as good as new
+        settled.renew(2, id(2), (&22, 4));
+        let mut kept = settled.kept(5);
+        assert_eq!((kept.len(), kept.unheard()), (5, 4), "the newest");
+        let mut told = kept.to_tell();
+        told.sort_unstable();
+        assert_eq!(told, [(5, 5), (6, 6), (7, 7), (8, 8)]);
+        assert_eq!(kept.renew(9, id(9), (&99, 0)), Some(true));
+        assert_eq!(kept.renew(8, id(1), (&88, 0)), Some(false), "another block under its sequence");
+        assert_eq!(kept.renew(4, id(4), (&44, 0)), None);
+        kept.confirm(&[5, 6, 7, 8, 9]);
+        assert_eq!((kept.unheard(), kept.kept(9).len()), (0, 0));
+    }
 
     fn known(settled: &mut Settled<u64>, sequence: u64) -> bool {
         settled.all.contains_key(&sequence)
