@@ -319,4 +319,24 @@ mod tests {
         assert!(!read[&key].is_live(SystemClock.now()), "{read:?}");
         assert!(us.observe(&prefix).await.unwrap().is_empty());
     }
+
+    #[tokio::test(start_paused = true)]
+    async fn after_a_pause_the_own_lost_key_is_claimed_again() {
+        let (cluster, key) = (Cluster::new(), Key::new("a.k").unwrap());
+        let (tasks, freezer) = Tasks::freezable();
+        let us = cluster.join(Options {
+            holder: "h".to_owned(),
+            duration: Duration::from_secs(3),
+            clock: Arc::new(SystemClock),
+            entropy: Arc::new(SeededEntropy::new(1)),
+            tasks,
+        });
+        let Ok(Claim::Won { lease, .. }) = us.claim(&key, "").await else { panic!("not won") };
+        freezer.freeze();
+        tokio::time::sleep(4_000 * MS).await;
+        freezer.thaw();
+        // its renewals have not seen yet that its time is over
+        assert!(!lease.term().is_live(SystemClock.now()));
+        assert!(matches!(us.claim(&key, "").await, Ok(Claim::Won { .. })));
+    }
 }

@@ -1,4 +1,5 @@
-//! The seeds. `WH_SIM_SEED=n cargo test -p sim --test sim one_seed` runs one and tells what happened.
+//! The seeds. `WH_SIM_SEED=n cargo test -p sim --test sim one_seed` runs one and tells what happened;
+//! `WH_SIM_SEEDS=500..3000 cargo test -p sim --profile quick --test sim further_seeds` runs many.
 
 use std::collections::BTreeSet;
 
@@ -62,11 +63,23 @@ fn seeds_differ_and_some_double_rows() {
     assert!(outcomes.iter().any(|outcome| outcome.stored > outcome.accepted), "nothing was ever in doubt");
 }
 
+/// What the environment names.
+#[expect(clippy::disallowed_methods, reason = "a test's seeds are named by the environment")]
+fn named(variable: &str) -> Option<String> {
+    std::env::var(variable).ok()
+}
+
+#[test]
+fn further_seeds() {
+    let range = named("WH_SIM_SEEDS").unwrap_or_else(|| "500..505".to_owned());
+    let (from, to) = range.split_once("..").expect("seeds are given as 500..3000");
+    seeds(from.parse().expect("a number")..to.parse().expect("a number"));
+}
+
 #[test]
 fn one_seed() {
     // one of them, or the one that is named
-    #[expect(clippy::disallowed_methods, reason = "a test's seed is named by the environment")]
-    let seed = std::env::var("WH_SIM_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0);
+    let seed = named("WH_SIM_SEED").and_then(|seed| seed.parse().ok()).unwrap_or(0);
     let (told, outcome) = sim::tell(seed);
     println!("{}", told.join("\n"));
     println!("seed {seed}: {:?}", outcome.unwrap_or_else(|story| panic!("{story}")));

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use wh_types::{Mono, Stop};
 
 pub(super) async fn claim<S: Store>(shared: &Arc<Shared<S>>, key: &Key, note: &str) -> Result<Claim> {
+    let over = shared.held.saw_the_end(key, shared.now());
+    let _waited = tokio::time::timeout(shared.options.request(), over).await;
     // one claim of a key at a time, and none while its term lives
     let Some(claiming) = shared.held.claiming(key) else {
         return held_here(shared, key).await;

@@ -74,6 +74,16 @@ impl Held {
         Some(Claiming { held: self, key: key.clone(), won: false })
     }
 
+    /// Waits until a term that is over by time is over for its task, too, which a pause may have kept from seeing it. Gives
+    /// whether there was one.
+    pub(super) async fn saw_the_end(&self, key: &Key, now: Mono) -> bool {
+        let mut done = match self.0.lock().get(key) {
+            Some(Place::Own(own)) if !own.term.is_live(now) => own.done.subscribe(),
+            _ => return false,
+        };
+        done.wait_for(|done| matches!(done, Done::Over { .. })).await.is_ok()
+    }
+
     pub(super) fn all(&self) -> Vec<Arc<Own>> {
         let own = |place: &Place| match place {
             Place::Own(own) => Some(Arc::clone(own)),

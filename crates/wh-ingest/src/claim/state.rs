@@ -72,8 +72,8 @@ pub(crate) struct Claims {
     pub(super) waiting: BTreeMap<Unit, Mono>,
     /// Who lived in each slot when we last looked, and what it said.
     pub(super) known: BTreeMap<u32, (Session, Note)>,
-    /// Lapsed sessions whose units were marked.
-    pub(super) mourned: BTreeSet<Session>,
+    /// Lapsed members whose units were marked. By slot too: one that lost a slot and took another is in both.
+    pub(super) mourned: BTreeSet<(u32, Session)>,
     /// What was last said, and what of it is stored.
     pub(super) told: Note,
     pub(super) stored: Note,

@@ -137,11 +137,11 @@ fn act(state: &mut Claims, now: Mono, members: &Members, stopping: bool, command
 /// Marks the units of members that died: whose lease lapsed, or was taken over after it had lapsed for another. A member
 /// that resigned gave up its units itself.
 fn mourn(state: &mut Claims, now: Mono, members: &Members, others: &Others<'_>) {
-    let lapsed: BTreeSet<_> = others.lapsed.iter().map(|(_, member)| member.session.clone()).collect();
+    let lapsed: BTreeSet<_> = others.lapsed.iter().map(|(slot, member)| (*slot, member.session.clone())).collect();
     let mut mourned = std::mem::take(&mut state.mourned);
-    mourned.retain(|session| lapsed.contains(session));
-    for (_, member) in &others.lapsed {
-        if mourned.insert(member.session.clone()) {
+    mourned.retain(|who| lapsed.contains(who));
+    for (slot, member) in &others.lapsed {
+        if mourned.insert((*slot, member.session.clone())) {
             member.note.units().for_each(|unit| state.mark(unit, now, false));
         }
     }

@@ -370,6 +370,26 @@ fn without_a_fresh_read_nothing_moves_and_a_lost_term_gives_everything_up() {
     assert_eq!(world.loads(), [4]);
 }
 
+#[test]
+fn a_session_that_lost_a_slot_and_died_in_another_left_orphans_in_both() {
+    let (now, unit) = (SystemClock.now(), |shard| Unit { partition: 0, shard });
+    let (earlier, later) = (now + LEASE, now + 2 * LEASE);
+    let dead = |shard, lapses| Member {
+        session: Session::from("dead"),
+        note: Note { own: [unit(shard)].into(), ..Note::default() },
+        lapses: Some(lapses),
+        over: None,
+    };
+    let members: Members = [(0, dead(0, earlier)), (1, dead(1, later))].into();
+    let mut claims = Claims::new(Session::from("we"), (0..4).map(unit).collect(), LEASE);
+    claims.joined(Some((2, Note::default())), now);
+    let view = View { members: Some(&members), slot: Some(2), stopping: false };
+    step(&mut claims, earlier, &view);
+    assert_eq!(claims.orphans.keys().copied().collect::<Vec<_>>(), [unit(0)]);
+    step(&mut claims, later, &view);
+    assert_eq!(claims.orphans.keys().copied().collect::<Vec<_>>(), [unit(0), unit(1)]);
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Start,
