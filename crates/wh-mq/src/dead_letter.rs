@@ -2,11 +2,33 @@
 
 use bytes::Bytes;
 use std::{fmt, str::FromStr};
-use wh_types::{RowCursor, Table, Tenant, Timestamp};
+use wh_types::{BlockId, RowCursor, Table, Tenant, Timestamp};
 
 /// Identifies a dead letter: where the row stood in the queue. The same row parked twice is one dead letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DeadLetterId(pub RowCursor);
+
+impl DeadLetterId {
+    /// The id under which the row is published again. It is the row's place, so that a second replay within the queue's
+    /// duplicate window, by whomever, stores nothing.
+    #[must_use]
+    pub fn block_id(self) -> BlockId {
+        let RowCursor { block, row } = self.0;
+        let mut bytes = [0; 16];
+        bytes[..4].copy_from_slice(&block.epoch.0.to_be_bytes());
+        bytes[4..12].copy_from_slice(&block.sequence.to_be_bytes());
+        bytes[12..].copy_from_slice(&row.to_be_bytes());
+        BlockId(bytes)
+    }
+}
+
+impl FromStr for DeadLetterId {
+    type Err = <RowCursor as FromStr>::Err;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self)
+    }
+}
 
 impl fmt::Display for DeadLetterId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

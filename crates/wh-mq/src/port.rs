@@ -281,7 +281,7 @@ pub trait Broker: Debug + Send + Sync {
     /// Safe.
     async fn dead_letters(&self, tenant: &Tenant, query: &DeadLetterQuery) -> Result<DeadLetterPage>;
 
-    /// Removes dead letters for good; gives how many there were.
+    /// Removes dead letters for good; gives how many there were. Without ids it tells whether that can be done here.
     ///
     /// # Contract
     /// mq53.

@@ -1,8 +1,11 @@
 //! One tenant's dead letters in the order of parking, under a bound of their own. Holds handles, not texts.
 
 use crate::{DeadLetterFilter, DeadLetterId};
-use std::collections::{BTreeMap, HashMap};
-use wh_types::{Table, Timestamp};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+use wh_types::{Table, Tenant, Timestamp};
 
 /// What the index knows of a letter.
 #[derive(Clone, Debug)]
@@ -13,6 +16,20 @@ pub(crate) struct LetterNote {
     pub(crate) bytes: u64,
     pub(crate) attempted: Timestamp,
     pub(crate) retry_until: Option<Timestamp>,
+    /// `None`: only its text tells.
+    pub(crate) code: Option<Arc<str>>,
+}
+
+impl LetterNote {
+    /// Counts the letter in one of the counters of dead letters.
+    pub(crate) fn count(&self, counter: &'static str, tenant: &Tenant) {
+        crate::metrics::letter(counter, tenant, &self.table, self.code.as_deref().unwrap_or("unknown"));
+    }
+
+    fn matches(&self, filter: &DeadLetterFilter) -> bool {
+        let code = self.code.as_deref().zip(filter.code.as_deref()).is_none_or(|(code, wanted)| code == wanted);
+        code && filter.matches_place(&self.table, self.attempted, self.retry_until)
+    }
 }
 
 #[derive(Debug)]
@@ -61,7 +78,7 @@ impl<B: Clone> Letters<B> {
     }
 
     /// Drops the oldest while more than `share` bytes are kept. The newest always stays: it is no larger than a block.
-    pub(crate) fn shed(&mut self, share: u64) -> Vec<(u64, B)> {
+    pub(crate) fn shed(&mut self, share: u64) -> Vec<(u64, LetterNote, B)> {
         let mut shed = Vec::new();
         while self.bytes > share && self.kept.len() > 1 {
             let Some((number, _)) = self.kept.first_key_value() else { break };
@@ -72,17 +89,17 @@ impl<B: Clone> Letters<B> {
     }
 
     /// Removes a letter for good.
-    pub(crate) fn purge(&mut self, id: DeadLetterId) -> Option<B> {
+    pub(crate) fn purge(&mut self, id: DeadLetterId) -> Option<(LetterNote, B)> {
         let number = *self.numbers.get(&id)?;
-        self.take(number).map(|(_, body)| body)
+        self.take(number).map(|(_, note, body)| (note, body))
     }
 
     /// Removes the letter of a number.
     pub(crate) fn forget(&mut self, number: u64) -> Option<B> {
-        self.take(number).map(|(_, body)| body)
+        self.take(number).map(|(.., body)| body)
     }
 
-    fn take(&mut self, number: u64) -> Option<(u64, B)> {
+    fn take(&mut self, number: u64) -> Option<(u64, LetterNote, B)> {
         let letter = self.kept.remove(&number)?;
         self.numbers.remove(&letter.note.id);
         self.bytes -= letter.note.bytes;
@@ -92,7 +109,7 @@ impl<B: Clone> Letters<B> {
                 self.counts.remove(&letter.note.table);
             }
         }
-        Some((number, letter.body))
+        Some((number, letter.note, letter.body))
     }
 
     /// The numbers of those that are kept.
@@ -109,7 +126,7 @@ impl<B: Clone> Letters<B> {
     pub(crate) fn stretch(&self, first: u64, filter: &DeadLetterFilter, most: usize, bytes: u64) -> Stretch<B> {
         let (mut found, mut sum) = (Vec::new(), 0);
         for (looked, (number, Letter { note, body })) in self.kept.range(first..).enumerate() {
-            let wanted = filter.matches_place(&note.table, note.attempted, note.retry_until);
+            let wanted = note.matches(filter);
             let full = wanted && (found.len() >= most || (sum + note.bytes > bytes && !found.is_empty()));
             if full || looked >= LOOK {
                 return Stretch { found, next: Some(*number) };
@@ -137,7 +154,7 @@ impl<B: Clone> Letters<B> {
             let Some(Letter { note, body }) = self.numbers.get(id).and_then(|number| self.kept.get(number)) else {
                 continue;
             };
-            if !filter.matches_place(&note.table, note.attempted, note.retry_until) {
+            if !note.matches(filter) {
                 continue;
             }
             if found.len() >= most || (sum + note.bytes > bytes && !found.is_empty()) {
@@ -196,7 +213,7 @@ mod tests {
 
     fn note(sequence: u64, table: &Table) -> LetterNote {
         let attempted = Timestamp::from_millis(i64::try_from(sequence).unwrap());
-        LetterNote { id: id(sequence), table: table.clone(), bytes: 10, attempted, retry_until: None }
+        LetterNote { id: id(sequence), table: table.clone(), bytes: 10, attempted, retry_until: None, code: None }
     }
 
     #[test]
@@ -214,8 +231,8 @@ mod tests {
         assert_eq!(stretch(&letters, 0, 2, 1_000), (vec![5, 3], Some(2)));
         assert_eq!(stretch(&letters, 0, 9, 15), (vec![5], Some(1)));
         assert_eq!(stretch(&letters, 0, 9, 1), (vec![5], Some(1)), "one comes in any case");
-        assert_eq!((letters.purge(id(3)), letters.purge(id(9))), (Some(3), Some(9)));
-        assert_eq!(letters.purge(id(3)), None);
+        let purged = [3, 9, 3].map(|n| letters.purge(id(n)).map(|(_, body)| body));
+        assert_eq!(purged, [Some(3), Some(9), None]);
         assert_eq!(stretch(&letters, 2, 2, 1_000), (vec![1], None), "it goes on where it stood");
         let picked = letters.picked(&[id(1), id(3), id(5)], 0, &any, 1, 1_000);
         assert_eq!(picked, Stretch { found: vec![(0, 1)], next: Some(2) });
@@ -230,7 +247,7 @@ mod tests {
         for n in 0..4 {
             letters.park(n, note(n, &table), n).unwrap();
         }
-        assert_eq!(letters.shed(25).into_iter().map(|(_, body)| body).collect::<Vec<_>>(), [0, 1]);
+        assert_eq!(letters.shed(25).into_iter().map(|(.., body)| body).collect::<Vec<_>>(), [0, 1]);
         assert_eq!(letters.shed(0).len(), 1);
         assert_eq!((letters.dropped(), letters.counts()[&table]), (3, 1));
     }

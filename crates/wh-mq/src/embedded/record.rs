@@ -5,7 +5,7 @@
 use super::codec::{Reader, Writer};
 use crate::{Allowance, DeadLetter, DeadLetterId};
 use bytes::Bytes;
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 use wh_types::{Block, BlockId, Chain, Cursor, Encoding, Epoch, RowCursor, Table, Tenant, Timestamp};
 
 /// Names a table: the stream is its number.
@@ -28,6 +28,7 @@ pub(super) const LIST: usize = 2_000;
 
 const CHAIN: u8 = 1;
 const TRACE: u8 = 2;
+const HELD: u8 = 1;
 
 pub(super) fn encode_table(out: &mut Vec<u8>, tenant: &Tenant, table: &Table) {
     let mut w = Writer(std::mem::take(out));
@@ -128,10 +129,12 @@ pub(super) fn encode_letter_meta(out: &mut Vec<u8>, letter: &DeadLetter, charge:
     w.u64(block.sequence);
     w.u32(row);
     w.u64(charge);
-    // releases that do not know the field stop reading before it
+    // releases that do not know what follows stop reading here
+    w.u8(if letter.retry_until.is_some() { HELD } else { 0 });
     if let Some(until) = letter.retry_until {
         w.i64(until.as_nanos());
     }
+    w.text(&letter.code);
     *out = w.0;
 }
 
@@ -143,6 +146,8 @@ pub(super) struct LetterMeta {
     pub(super) id: DeadLetterId,
     pub(super) charge: u64,
     pub(super) retry_until: Option<Timestamp>,
+    /// `None`: written by a release that had it in the body only.
+    pub(super) code: Option<Arc<str>>,
 }
 
 impl LetterMeta {
@@ -152,7 +157,11 @@ impl LetterMeta {
         let block = Cursor { epoch: Epoch(r.u32()?), sequence: r.u64()? };
         let id = DeadLetterId(RowCursor { block, row: r.u32()? });
         let charge = r.u64()?;
-        Some(Self { tenant, table, id, charge, retry_until: r.i64().map(Timestamp::from_nanos) })
+        let retry_until = match r.u8() {
+            Some(flags) if flags & HELD != 0 => Some(Timestamp::from_nanos(r.i64()?)),
+            _ => None,
+        };
+        Some(Self { tenant, table, id, charge, retry_until, code: r.text().map(Into::into) })
     }
 }
 
@@ -254,9 +263,10 @@ mod tests {
         body.extend_from_slice(&letter.body);
         let body = Bytes::from(body);
         assert_eq!(decode_letter(&meta, &body).as_ref(), Some(&letter));
-        assert_eq!(LetterMeta::decode(&meta).unwrap().charge, 77);
+        let known = LetterMeta::decode(&meta).unwrap();
+        assert_eq!((known.charge, known.code.as_deref()), (77, Some("27")));
         // as it was written before letters could be held
         letter.retry_until = None;
-        assert_eq!(decode_letter(&meta[..meta.len() - 8], &body), Some(letter));
+        assert_eq!(decode_letter(&meta[..meta.len() - 13], &body), Some(letter));
     }
 }

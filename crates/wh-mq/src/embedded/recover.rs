@@ -371,8 +371,8 @@ fn restore_letters(
         if !known || purged.contains(&number) {
             continue;
         }
-        let LetterMeta { tenant, table, id, charge, retry_until } = meta;
-        let note = LetterNote { id, table, bytes: charge, attempted, retry_until };
+        let LetterMeta { tenant, table, id, charge, retry_until, code } = meta;
+        let note = LetterNote { id, table, bytes: charge, attempted, retry_until, code };
         let parked = core.letters(&tenant).park(number, note, place);
         if parked.is_ok() {
             inner.usage.add(place);

@@ -70,6 +70,7 @@ async fn park_piece<S: Store>(shared: &Arc<Shared<S>>, letters: &[DeadLetter]) -
                     bytes: charge(letter),
                     attempted: letter.attempted,
                     retry_until: letter.retry_until,
+                    code: Some(letter.code.as_str().into()),
                 },
             }
         });
@@ -117,7 +118,7 @@ pub(super) async fn list<S: Store>(
 ) -> Result<DeadLetterPage> {
     let limit = query.limit.clamp(1, MOST);
     // only a letter's text tells whether it matches: then more of them are read at once than are wanted
-    let least = if query.filter.code.is_some() || query.filter.reason.is_some() { READ_AT_ONCE } else { 1 };
+    let least = if query.filter.reason.is_some() { READ_AT_ONCE } else { 1 };
     let mut page = DeadLetterPage::default();
     let (mut next, mut looks) = (Some(query.cursor.map_or(0, DeadLetterCursor::place)), 0);
     let (mut bytes, mut read, mut read_bytes) = (0, 0, 0);

@@ -4,6 +4,7 @@ use super::{Shared, State, Store};
 use crate::{
     Allowance, DeadLetterId, Error, Kind, Receipt, Result,
     core::{LetterNote, TableIndex, Ticket},
+    metrics,
 };
 use std::sync::Arc;
 use tokio::sync::{Notify, oneshot};
@@ -97,10 +98,13 @@ impl Pending {
             Self::Purge { tenant, ids, reply } => {
                 let outcome = outcome.map_err(|kind| Error::new("purge dead letters", kind)).map(|_| {
                     let letters = state.core.letters(&tenant);
-                    let gone: Vec<S::Body> = ids.iter().filter_map(|id| letters.purge(*id)).collect();
-                    let count = gone.len();
+                    let gone = ids.iter().filter_map(|id| letters.purge(*id));
+                    let (notes, gone): (Vec<LetterNote>, Vec<S::Body>) = gone.unzip();
+                    for note in &notes {
+                        note.count(metrics::PURGED, &tenant);
+                    }
                     shared.store.freed(gone);
-                    count
+                    notes.len()
                 });
                 woken.reply = Some(Reply::Count(reply, outcome));
             }
@@ -171,10 +175,13 @@ fn finish_letters<S: Store>(
             };
             let body = body.map_err(|kind| Error::new("park", kind))?;
             let letters = state.core.letters(&tenant);
+            let counted = note.clone();
             if let Err(spare) = letters.park(number, note, body) {
                 // parked by two at once: the second record must not come back when the first is purged
                 shared.store.note_gone(&tenant, &[number], letters.dropped());
                 shared.store.freed(vec![spare]);
+            } else {
+                counted.count(metrics::PARKED, &tenant);
             }
             if !tenants.contains(&tenant) {
                 tenants.push(tenant);
@@ -198,7 +205,12 @@ fn shed<S: Store>(shared: &Arc<Shared<S>>, state: &mut State<S::Body>, tenant: &
         return;
     }
     let dropped = letters.dropped();
-    let (numbers, bodies): (Vec<u64>, Vec<S::Body>) = shed.into_iter().unzip();
+    let (mut numbers, mut bodies) = (Vec::with_capacity(shed.len()), Vec::with_capacity(shed.len()));
+    for (number, note, body) in shed {
+        note.count(metrics::DROPPED, tenant);
+        numbers.push(number);
+        bodies.push(body);
+    }
     tracing::warn!(%tenant, count = numbers.len(), "dead letters of tenant {tenant} dropped: their share is full");
     crate::metrics::letters_dropped(tenant, numbers.len() as u64);
     shared.store.freed(bodies);

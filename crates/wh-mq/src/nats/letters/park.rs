@@ -2,7 +2,7 @@
 
 use super::letter;
 use crate::{
-    DeadLetter, Error, Kind, Result,
+    DeadLetter, Error, Kind, Result, metrics,
     nats::{
         publish::{self, Message, Place},
         shared::Shared,
@@ -41,6 +41,9 @@ async fn keep(shared: &Shared, letter: &DeadLetter, mut place: Place) -> Result<
     for _ in 0..LIVES {
         if !place.duplicate || is_kept(shared, letter, place.sequence).await? {
             shared.letters.index.put(letter.id, place.sequence);
+            if !place.duplicate {
+                metrics::letter(metrics::PARKED, &letter.tenant, &letter.table, &letter.code);
+            }
             return Ok(());
         }
         let id = format!("{}.{}", letter::message_id(letter.id), place.sequence);

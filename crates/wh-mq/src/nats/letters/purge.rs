@@ -2,7 +2,7 @@
 
 use super::list;
 use crate::{
-    DeadLetterId, Error, Kind, Result,
+    DeadLetter, DeadLetterId, Error, Kind, Result, metrics,
     nats::{error, shared::Shared},
 };
 use futures::{StreamExt as _, TryStreamExt as _};
@@ -23,7 +23,7 @@ pub(crate) async fn purge(shared: &Shared, tenant: &Tenant, ids: &[DeadLetterId]
         return Err(Error::new(OP, Kind::Unsupported("delete dead letters: its user has no right to")));
     }
     let found = list::find(shared, tenant, None, ids).await?;
-    let deletes: Vec<_> = found.into_values().map(|(sequence, _)| one(shared, sequence)).collect();
+    let deletes: Vec<_> = found.into_values().map(|(sequence, letter)| one(shared, sequence, letter)).collect();
     let mut deletes = futures::stream::iter(deletes).buffer_unordered(AT_ONCE);
     let mut count = 0;
     while let Some(gone) = deletes.try_next().await? {
@@ -32,9 +32,14 @@ pub(crate) async fn purge(shared: &Shared, tenant: &Tenant, ids: &[DeadLetterId]
     Ok(count)
 }
 
-async fn one(shared: &Shared, sequence: u64) -> Result<bool> {
+async fn one(shared: &Shared, sequence: u64, letter: DeadLetter) -> Result<bool> {
     match shared.connection.api().message_delete(&shared.names().dead_letters, sequence).await {
-        Ok(gone) => Ok(gone),
+        Ok(gone) => {
+            if gone {
+                metrics::letter(metrics::PURGED, &letter.tenant, &letter.table, &letter.code);
+            }
+            Ok(gone)
+        }
         Err(error) if matches!(error.kind(), Nats::Refused { .. }) => {
             Err(Error::new(OP, Kind::Unsupported("delete dead letters: the server refuses it")).with_source(error))
         }
