@@ -144,13 +144,21 @@ macro_rules! many {
 #[derive(Debug)]
 pub struct Faulty<B: ?Sized> {
     script: Script,
+    publish_budget: Option<Duration>,
     inner: Arc<B>,
 }
 
 impl<B: ?Sized> Faulty<B> {
     /// Wraps a queue.
     pub fn new(inner: Arc<B>, script: Script) -> Self {
-        Self { script, inner }
+        Self { script, publish_budget: None, inner }
+    }
+
+    /// Says that it tries publishes again by itself for so long. What it does is in its script.
+    #[must_use]
+    pub fn with_publish_budget(mut self, budget: Duration) -> Self {
+        self.publish_budget = Some(budget);
+        self
     }
 }
 
@@ -159,6 +167,10 @@ impl<B: ?Sized> Faulty<B> {
 impl<B: Broker + ?Sized> Broker for Faulty<B> {
     async fn publish(&self, blocks: &[Block]) -> Vec<Result<Receipt>> {
         many!(self, Op::Publish, "publish", blocks, self.inner.publish(blocks).await)
+    }
+
+    fn publish_budget(&self) -> Duration {
+        self.publish_budget.unwrap_or_else(|| self.inner.publish_budget())
     }
 
     async fn stored_rows(&self, tenant: &Tenant, table: &Table, id: BlockId, at: Cursor) -> Result<Option<u32>> {
@@ -270,6 +282,10 @@ impl Feed for FaultyFeed {
 
     fn set_budget(&mut self, budget: Budget) {
         self.inner.set_budget(budget);
+    }
+
+    fn max_unsettled(&self) -> Option<usize> {
+        self.inner.max_unsettled()
     }
 
     async fn halt(&mut self) -> Result<()> {

@@ -195,6 +195,13 @@ pub trait Broker: Debug + Send + Sync {
     /// Blocks of one table are stored in the order given (mq03).
     async fn publish(&self, blocks: &[Block]) -> Vec<Result<Receipt>>;
 
+    /// How long one [`Broker::publish`] may go on trying (decision D4). A caller waits that out and does not publish again
+    /// within it: what the backend knows of its own attempts would be lost. Zero: a call is one attempt, and its caller has
+    /// the budget.
+    fn publish_budget(&self) -> Duration {
+        Duration::ZERO
+    }
+
     /// How many rows the id was stored with: `Some(0)` for a probe, `None` when it was not stored within the window.
     ///
     /// # Contract

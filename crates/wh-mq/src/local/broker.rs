@@ -131,6 +131,9 @@ macro_rules! local_broker {
             async fn publish(&self, blocks: &[wh_types::Block]) -> Vec<$crate::Result<$crate::Receipt>> {
                 self.$local.publish(blocks).await
             }
+            fn publish_budget(&self) -> std::time::Duration {
+                std::time::Duration::ZERO
+            }
             async fn stored_rows(
                 &self,
                 tenant: &wh_types::Tenant,

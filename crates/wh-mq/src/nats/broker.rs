@@ -120,6 +120,10 @@ impl crate::Broker for Broker {
         publish::blocks(&self.0.shared, blocks).await
     }
 
+    fn publish_budget(&self) -> Duration {
+        self.0.shared.spec().publish_budget()
+    }
+
     async fn stored_rows(&self, tenant: &Tenant, table: &Table, id: BlockId, at: Cursor) -> Result<Option<u32>> {
         let found = self.hub("stored rows")?.look_up(tenant, table, at).await?;
         Ok(found.filter(|found| found.id == id).map(|found| found.rows))

@@ -191,7 +191,8 @@ impl Run<'_> {
                 biased;
                 Some((index, answered)) = under_way.next(), if !under_way.is_empty() => self.take(index, answered),
                 permit = self.shared.publish.permit(bytes), if next.is_some() => {
-                    let Some((index, left)) = next else { continue };
+                    // it may have come late
+                    let Some(((index, _), left)) = next.zip(self.left()) else { continue };
                     // handed over only while connected: what a client queues meanwhile would be sent at some later time
                     if !self.shared.connection.is_connected() {
                         self.lane.not_sent(index);
@@ -206,6 +207,8 @@ impl Run<'_> {
                         (index, answered)
                     });
                 }
+                // others have the window
+                () = tokio::time::sleep_until(self.deadline), if next.is_some() => {}
             }
         }
     }
