@@ -79,7 +79,8 @@ codes! {
     COLUMN_NOT_WRITABLE = "column.not_writable", 400, None, "The column is computed (MATERIALIZED or ALIAS): a record cannot give it a value.";
     COLUMN_REQUIRED = "column.required", 400, None, "Strict mode: the column has neither a default nor NULL, and the record gives it no value.";
     COLUMN_TYPE = "column.type", 400, None, "The column's type does not take a JSON value of this kind.";
-    COLUMN_RANGE = "column.range", 400, None, "Strict mode: ClickHouse would not store the value as it was given.";
+    COLUMN_VALUE = "column.value", 400, None, "ClickHouse cannot read the value as the column's type, and would refuse it.";
+    COLUMN_RANGE = "column.range", 400, None, "Strict mode: ClickHouse would not store the value as it was given: it would wrap, clamp, zero or drop something. `docs/guide/types.md` has what each type takes.";
     ALL_REJECTED = "ingest.all_rejected", 400, None, "Every record was refused, for more than one reason; `results` has each.";
 
     QUEUE_BAD_BLOCK = "queue.bad_block", 400, None, "The queue cannot carry a record this large.";

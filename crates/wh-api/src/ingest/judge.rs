@@ -1,6 +1,7 @@
 //! One record against its table: one pass over its text, the first thing wrong with it as its refusal.
 //!
-//! Judges top-level members only, by kind; what a value's text means is ClickHouse's to say (decision D6).
+//! What a value becomes in its column is said by `wh_clickhouse::types::judge`; here is what that means for the record
+//! (decision D6).
 
 use super::plan::{ColumnPlan, Plan};
 use crate::{
@@ -10,7 +11,13 @@ use crate::{
     tenant::Mode,
 };
 use std::{cmp::Ordering, ops::Range};
-use wh_clickhouse::types::{Accept, JsonKind};
+use wh_clickhouse::{
+    ColumnKind,
+    types::{self, Edited, JsonKind, Verdict},
+};
+
+/// Most bytes of a value that its refusal quotes.
+const SHOWN: usize = 64;
 
 /// Why a record is not stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,10 +66,12 @@ pub(crate) struct Judge<'p> {
     record: u32,
     /// Which column the nth key of the record before was: mostly it is again, and the name need only be compared.
     guesses: Vec<usize>,
-    /// Spans of the numbers of the record last judged that go into quotes.
-    pub(crate) quotes: Vec<Range<usize>>,
-    /// By column: values whose kind does not decide.
+    /// Values of the record last judged that are not sent as they came.
+    pub(crate) edits: Vec<Edited>,
+    /// By column: values that are left to ClickHouse.
     pub(crate) undecided: Vec<u32>,
+    /// By column: how many elements its array in this record has. Kept only for parts of a `Nested`.
+    lengths: Vec<usize>,
 }
 
 impl<'p> Judge<'p> {
@@ -73,15 +82,16 @@ impl<'p> Judge<'p> {
             seen: vec![0; columns],
             record: 0,
             guesses: Vec::with_capacity(columns),
-            quotes: Vec::new(),
+            edits: Vec::new(),
             undecided: vec![0; columns],
+            lengths: vec![0; if plan.nested.is_empty() { 0 } else { columns }],
         }
     }
 
     /// Reads one object, whose brace is next.
     pub(crate) fn record(&mut self, json: &mut Scanner<'_>) -> Result<Judged, Fault> {
         self.record += 1;
-        self.quotes.clear();
+        self.edits.clear();
         let start = json.at();
         let _outside = json.take_spaced();
         if !json.take(b'{') {
@@ -100,6 +110,9 @@ impl<'p> Judge<'p> {
         }
         if refusal.is_none() && given < self.plan.required {
             refusal = self.missing();
+        }
+        if refusal.is_none() && !self.plan.nested.is_empty() {
+            refusal = self.unequal();
         }
         Ok(Judged { span: start..json.at(), spaced: json.take_spaced(), refusal })
     }
@@ -125,25 +138,17 @@ impl<'p> Judge<'p> {
             );
             return Err(Refusal::of_column(&codes::COLUMN_REQUIRED, column, reason));
         }
-        if column.quote_numbers && matches!(value.kind, JsonKind::Integer | JsonKind::Float) {
-            if self.plan.mode == Mode::Strict {
-                seconds(column, &text[value.span.clone()])?;
-            }
-            self.quotes.push(value.span.clone());
-            return Ok(column.required);
+        let span = value.span.clone();
+        match types::judge(&column.ty, text, span.clone(), value.kind, &mut self.edits) {
+            Verdict::Takes => {}
+            Verdict::CannotTell => self.undecided[at] += 1,
+            Verdict::Alters(_) if self.plan.mode == Mode::Lenient => {}
+            Verdict::Alters(why) => return Err(bad_value(&codes::COLUMN_RANGE, column, &text[span], &why)),
+            Verdict::Refuses(why) => return Err(bad_value(&codes::COLUMN_VALUE, column, &text[span], &why)),
+            Verdict::WrongKind(wants) => return Err(wrong_kind(column, value.kind, wants)),
         }
-        match column.verdict(value.kind) {
-            Accept::Yes => {}
-            Accept::CannotTell => self.undecided[at] += 1,
-            Accept::No(why) => {
-                let reason = format!(
-                    "column {} ({}) does not take {}: it wants {why}",
-                    shown(column.name.as_bytes()),
-                    column.type_text,
-                    value.kind.name()
-                );
-                return Err(Refusal::of_column(&codes::COLUMN_TYPE, column, reason));
-            }
+        if !self.lengths.is_empty() {
+            self.lengths[at] = if value.kind == JsonKind::Array { types::elements(text, &value.span) } else { 0 };
         }
         Ok(column.required)
     }
@@ -181,23 +186,45 @@ impl<'p> Judge<'p> {
         );
         Some(Refusal::of_column(&codes::COLUMN_REQUIRED, column, reason))
     }
+
+    /// Arrays that must be as long as each other and are not. One that is left out is empty, unless its column has a
+    /// default of its own.
+    #[cold]
+    fn unequal(&self) -> Option<Refusal> {
+        let length = |at: usize| match self.seen[at] == self.record {
+            true => Some(self.lengths[at]),
+            false => (self.plan.schema.columns()[at].kind == ColumnKind::Ordinary).then_some(0),
+        };
+        self.plan.nested.iter().find_map(|group| {
+            let mut known = group.iter().filter_map(|at| Some((*at, length(*at)?)));
+            let (first, elements) = known.next()?;
+            let (other, others) = known.find(|(_, others)| *others != elements)?;
+            let (column, name) = (&self.plan.columns[other], &self.plan.columns[first].name);
+            let reason = format!(
+                "column {} has {others} elements and column {} has {elements}: they belong together and must have as many",
+                shown(column.name.as_bytes()),
+                shown(name.as_bytes())
+            );
+            Some(Refusal::of_column(&codes::COLUMN_VALUE, column, reason))
+        })
+    }
 }
 
-/// Whether a bare number is plainly Unix seconds, which is what it will be read as.
-fn seconds(column: &ColumnPlan, number: &[u8]) -> Result<(), Refusal> {
-    let why = if number.starts_with(b"-") {
-        "a negative number"
-    } else if number.iter().any(|b| matches!(b, b'e' | b'E')) {
-        "a number with an exponent"
-    } else if number.iter().take_while(|b| b.is_ascii_digit()).count() > 10 {
-        "a number of more than 10 digits before its point"
-    } else {
-        return Ok(());
-    };
+#[cold]
+fn bad_value(code: &'static Code, column: &ColumnPlan, value: &[u8], why: &str) -> Refusal {
+    let cut = if value.len() > SHOWN { "…" } else { "" };
+    let value = String::from_utf8_lossy(&value[..value.len().min(SHOWN)]);
+    let reason = format!("column {} ({}): {value}{cut} {why}", shown(column.name.as_bytes()), column.type_text);
+    Refusal::of_column(code, column, reason)
+}
+
+#[cold]
+fn wrong_kind(column: &ColumnPlan, kind: JsonKind, wants: &str) -> Refusal {
     let reason = format!(
-        "column {} ({}) reads bare numbers as Unix seconds and does not take {why}; send the time as a string",
+        "column {} ({}) does not take {}: it wants {wants}",
         shown(column.name.as_bytes()),
-        column.type_text
+        column.type_text,
+        kind.name()
     );
-    Err(Refusal::of_column(&codes::COLUMN_RANGE, column, reason))
+    Refusal::of_column(&codes::COLUMN_TYPE, column, reason)
 }

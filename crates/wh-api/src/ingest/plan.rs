@@ -1,15 +1,12 @@
 //! A table's schema, laid out for judging records: what each column takes, and how a key finds its column.
 
-use crate::{tenant::Mode, types::bare};
+use crate::tenant::Mode;
 use metrics::Counter;
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     sync::{Arc, OnceLock},
 };
-use wh_clickhouse::{
-    ColumnKind, TableSchema,
-    types::{Accept, JsonKind, Type, accepts},
-};
+use wh_clickhouse::{ColumnKind, TableSchema, types::Type};
 
 /// How records of one table are judged. Made once for a schema and kept while it stays.
 #[derive(Debug)]
@@ -20,6 +17,8 @@ pub(crate) struct Plan {
     by_name: HashMap<Box<[u8]>, usize>,
     /// How many columns a strict record must give a value.
     pub(crate) required: usize,
+    /// Array columns that ClickHouse holds to one length, by their name up to the first dot: parts of a `Nested`.
+    pub(crate) nested: Vec<Vec<usize>>,
 }
 
 /// What one column takes.
@@ -31,17 +30,9 @@ pub(crate) struct ColumnPlan {
     pub(crate) computed: Option<&'static str>,
     /// A strict record must give it a value that is not null.
     pub(crate) required: bool,
-    /// A bare number here would mean ticks to one version of ClickHouse and seconds to another (decision D7).
-    pub(crate) quote_numbers: bool,
-    verdicts: [Accept; 7],
+    pub(crate) ty: Type,
     /// Counts values whose kind does not decide.
     pub(crate) undecided: OnceLock<Counter>,
-}
-
-impl ColumnPlan {
-    pub(crate) fn verdict(&self, kind: JsonKind) -> Accept {
-        self.verdicts[kind as usize]
-    }
 }
 
 impl Plan {
@@ -58,14 +49,14 @@ impl Plan {
                     ColumnKind::Ordinary | ColumnKind::Default | ColumnKind::Ephemeral => None,
                 },
                 required: mode == Mode::Strict && column.required(),
-                quote_numbers: matches!(bare(&column.ty), Type::DateTime64 { .. }),
-                verdicts: JsonKind::ALL.map(|kind| accepts(&column.ty, kind)),
+                ty: column.ty.clone(),
                 undecided: OnceLock::new(),
             })
             .collect();
         let by_name = columns.iter().enumerate().map(|(at, c)| (c.name.as_bytes().into(), at)).collect();
         let required = columns.iter().filter(|column| column.required).count();
-        Self { schema, mode, columns, by_name, required }
+        let nested = nested(&schema);
+        Self { schema, mode, columns, by_name, required, nested }
     }
 
     pub(crate) fn column(&self, key: &[u8]) -> Option<usize> {
@@ -73,12 +64,41 @@ impl Plan {
     }
 }
 
+fn nested(schema: &TableSchema) -> Vec<Vec<usize>> {
+    let mut groups: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (at, column) in schema.columns().iter().enumerate() {
+        if let (Some((prefix, _)), Type::Array(_), true) = (column.name.split_once('.'), &column.ty, column.writable())
+        {
+            groups.entry(prefix).or_default().push(at);
+        }
+    }
+    groups.into_values().filter(|group| group.len() > 1).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wh_clickhouse::Column;
 
     #[test]
-    fn a_kind_is_its_own_index() {
-        assert!(JsonKind::ALL.iter().enumerate().all(|(at, kind)| *kind as usize == at));
+    fn arrays_with_one_prefix_belong_together() {
+        let column = |(at, (name, ty, kind)): (usize, (&str, &str, ColumnKind))| Column {
+            name: name.into(),
+            type_text: ty.into(),
+            ty: Type::parse(ty),
+            kind,
+            default_expression: String::new(),
+            position: at as u64,
+        };
+        let columns = [
+            ("n.a", "Array(Int8)", ColumnKind::Ordinary),
+            ("n.b.c", "Array(String)", ColumnKind::Default),
+            ("n.c", "Array(String)", ColumnKind::Alias),
+            ("n.d", "String", ColumnKind::Ordinary),
+            ("m.a", "Array(Int8)", ColumnKind::Ordinary),
+            ("na", "Array(Int8)", ColumnKind::Ordinary),
+        ];
+        let schema = TableSchema::new("t", "MergeTree", columns.into_iter().enumerate().map(column).collect());
+        assert_eq!(Plan::new(Arc::new(schema), Mode::Strict).nested, [[0, 1]]);
     }
 }

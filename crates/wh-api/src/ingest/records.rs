@@ -9,6 +9,7 @@ use crate::{
     json::{Scanner, push_compact},
 };
 use std::{collections::BTreeMap, ops::Range};
+use wh_clickhouse::types::Edited;
 
 /// Most records judged in one step.
 pub(crate) const WINDOW: usize = 256;
@@ -51,7 +52,7 @@ impl RowRef {
 #[derive(Debug, Default)]
 pub(crate) struct Records {
     rows: Vec<RowRef>,
-    /// Texts that are not the body's own: white space removed, numbers quoted.
+    /// Texts that are not the body's own: white space removed, values edited.
     side: Vec<u8>,
     /// The first [`MAX_RESULTS`], by record.
     pub(crate) refusals: Vec<(u32, Refusal)>,
@@ -93,12 +94,12 @@ impl Records {
         self.total += 1;
     }
 
-    fn accept(&mut self, body: &[u8], span: Range<usize>, compact: bool, quotes: &[Range<usize>], most: usize) {
+    fn accept(&mut self, body: &[u8], span: Range<usize>, compact: bool, edits: &[Edited], most: usize) {
         let own = self.side.len();
-        let side = compact || !quotes.is_empty();
+        let side = compact || !edits.is_empty();
         let mut place = span.clone();
         if side {
-            push_compact(&mut self.side, body, span, quotes);
+            push_compact(&mut self.side, body, span, edits);
             place = own..self.side.len();
         }
         let size = place.len();
@@ -244,7 +245,7 @@ impl<'b> Walk<'b> {
     fn keep(&self, judged: Judged, judge: &Judge<'_>, records: &mut Records) {
         match judged.refusal {
             Some(refusal) => records.refuse(refusal),
-            None => records.accept(self.body, judged.span, judged.spaced, &judge.quotes, self.max_row),
+            None => records.accept(self.body, judged.span, judged.spaced, &judge.edits, self.max_row),
         }
     }
 

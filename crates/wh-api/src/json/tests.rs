@@ -2,7 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
-use wh_clickhouse::types::JsonKind;
+use wh_clickhouse::types::{Edit, JsonKind};
 
 fn whole(text: &[u8]) -> Result<Value, Fault> {
     let mut scanner = Scanner::new(text, 0);
@@ -83,8 +83,20 @@ fn only_white_space_between_tokens_goes() {
     );
     let text = br#" {"t": 1750478400.5 ,"u":1}"#;
     let mut out = Vec::new();
-    push_compact(&mut out, text, 1..text.len(), &[7..19, 25..26]);
-    assert_eq!(out, br#"{"t":"1750478400.5","u":"1"}"#);
+    push_compact(&mut out, text, 1..text.len(), &[(7..19, Edit::Seconds), (25..26, Edit::Seconds)]);
+    assert_eq!(out, br#"{"t":"1750478400.5","u":"0000000001"}"#);
+}
+
+#[test]
+fn values_whose_white_space_counts_keep_it() {
+    let text = b"{ \"s\" : [1,\n \"a\\n\"], \"v\" : { \"x\":\n\t1 } }";
+    let (s, v) = (8..19, 27..38);
+    assert_eq!((&text[s.clone()], &text[v.clone()]), (&b"[1,\n \"a\\n\"]"[..], &b"{ \"x\":\n\t1 }"[..]));
+    let mut out = Vec::new();
+    push_compact(&mut out, text, 0..text.len(), &[(s, Edit::Text), (v, Edit::Verbatim)]);
+    let row: serde_json::Value = serde_json::from_slice(&out).unwrap();
+    assert_eq!(row["s"], "[1,\n \"a\\n\"]");
+    assert!(out.ends_with(b"\"v\":{ \"x\": \t1 }}") && !out.contains(&b'\n'), "{}", String::from_utf8_lossy(&out));
 }
 
 #[test]

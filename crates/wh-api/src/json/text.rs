@@ -1,19 +1,52 @@
 //! Texts made of a record's own text: without insignificant white space, and strings unescaped.
 
 use std::{borrow::Cow, ops::Range};
+use wh_clickhouse::types::{Edit, Edited};
 
-/// Appends checked JSON without the white space between its tokens, and with quotes around the spans in `quote`
-/// (numbers, in order). Everything else stays byte for byte.
-pub(crate) fn push_compact(out: &mut Vec<u8>, json: &[u8], span: Range<usize>, quote: &[Range<usize>]) {
+/// Appends checked JSON without the white space between its tokens, and with the values in `edits` (in order) written
+/// as those say. Everything else stays byte for byte.
+pub(crate) fn push_compact(out: &mut Vec<u8>, json: &[u8], span: Range<usize>, edits: &[Edited]) {
     let mut at = span.start;
-    for number in quote {
-        push_unspaced(out, &json[at..number.start]);
-        out.push(b'"');
-        out.extend_from_slice(&json[number.clone()]);
-        out.push(b'"');
-        at = number.end;
+    for (place, edit) in edits {
+        push_unspaced(out, &json[at..place.start]);
+        let value = &json[place.clone()];
+        match edit {
+            Edit::Seconds => push_seconds(out, value),
+            Edit::Text => push_quoted(out, value),
+            Edit::Verbatim => out.extend(value.iter().map(|b| if *b == b'\n' { b' ' } else { *b })),
+        }
+        at = place.end;
     }
     push_unspaced(out, &json[at..span.end]);
+}
+
+/// A bare number in quotes, its whole part padded to ten digits: fewer would be read as a year, a month or a day. A
+/// sign or an exponent stays as it is, for ClickHouse to refuse.
+fn push_seconds(out: &mut Vec<u8>, number: &[u8]) {
+    let digits = number.iter().take_while(|b| b.is_ascii_digit()).count();
+    let plain = number[digits..].iter().all(|b| *b == b'.' || b.is_ascii_digit());
+    out.push(b'"');
+    if plain && digits > 0 {
+        out.extend(std::iter::repeat_n(b'0', 10_usize.saturating_sub(digits)));
+    }
+    out.extend_from_slice(number);
+    out.push(b'"');
+}
+
+/// A text as a JSON string.
+fn push_quoted(out: &mut Vec<u8>, text: &[u8]) {
+    out.push(b'"');
+    for byte in text {
+        match byte {
+            b'"' | b'\\' => out.extend_from_slice(&[b'\\', *byte]),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            // valid JSON has no other control character
+            other => out.push(*other),
+        }
+    }
+    out.push(b'"');
 }
 
 fn push_unspaced(out: &mut Vec<u8>, json: &[u8]) {

@@ -1,8 +1,10 @@
-//! Column types as values, and which JSON kinds they take. Knows nothing of a value's content.
+//! Column types as values, which JSON kinds they take, and what becomes of a value.
 
 mod accept;
 mod model;
 mod parse;
+mod value;
 
 pub use accept::{Accept, JsonKind, accepts};
 pub use model::{Nested, Type};
+pub use value::{Edit, Edited, Verdict, elements, judge};
