@@ -3,7 +3,7 @@
 use super::{
     metrics,
     pull::Reading,
-    reading::{read, reading},
+    reading::reading,
     release::GiveUp,
     term::{Life, Term},
     units::{Slot, pin},
@@ -17,41 +17,71 @@ use crate::{
 };
 use futures::{StreamExt as _, stream};
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
-use wh_nats::ConsumerInfo;
+use wh_nats::{Api, ConsumerInfo};
+use wh_types::Timestamp;
 
 const OP: &str = "release orphan";
-/// At least so long apart are the two quiet readings.
+/// At least so long apart are the two looks at a unit that is reset, by the server's clock.
 const APART: Duration = Duration::from_millis(250);
+/// A unit that may be free so soon is waited for, and looked at so often where it is not by then.
+const SOON: Duration = Duration::from_secs(1);
+const AGAIN: Duration = Duration::from_millis(20);
 /// How long the loop of a dropped feed may take to end.
 const END: Duration = Duration::from_secs(2);
 /// Durables read one by one, where a list left them out.
 const MOST_READS: usize = 16;
 
-/// What a reading of a unit without an owner here says.
+/// A unit as it was looked at.
+#[derive(Clone, Debug)]
+struct Look {
+    reading: Reading,
+    /// Who answered, in a cluster: a pin is in its memory alone.
+    leader: String,
+    /// The server's clock.
+    at: Option<Timestamp>,
+}
+
+/// What a look at a unit without an owner here says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Judgement {
-    /// Somebody is, or was just now, active on it.
-    Held,
+    /// Somebody is, or was of late, active on it: by its activity alone it is free after so long.
+    Held(Duration),
     /// There is nothing to make due.
     Idle,
     /// Quiet: look once more.
     Quiet,
-    /// Quiet twice: it may be reset.
+    /// It may be reset.
     Orphaned,
 }
 
-fn judge(found: &Reading, first: Option<&Reading>, ttl: Duration) -> Judgement {
-    if found.pinned.is_some() || found.quiet.is_some_and(|quiet| quiet < ttl) {
-        // a pin is somebody's; and without one a leader that just changed looks the same
-        return if found.unsettled == 0 && found.pinned.is_none() { Judgement::Idle } else { Judgement::Held };
+impl Look {
+    /// Whether nothing happened on the unit since another look, and the same leader says so: one that just became it has
+    /// no pin and may know of no activity.
+    fn follows(&self, first: &Self) -> bool {
+        let state = |look: &Self| (look.reading.delivered, look.reading.unsettled);
+        self.leader == first.leader && self.reading.created == first.reading.created && state(self) == state(first)
     }
-    if found.unsettled == 0 {
+
+    fn since(&self, first: &Self) -> Duration {
+        self.at.zip(first.at).map_or(Duration::ZERO, |(at, first)| at.since(first))
+    }
+}
+
+/// Two looks are needed (decision D14). The first may still see a pin or activity, so that the reset follows their lapse at
+/// once; the second must not.
+fn judge(found: &Look, first: Option<&Look>, ttl: Duration) -> Judgement {
+    let Reading { pinned, quiet, unsettled, .. } = &found.reading;
+    let left = quiet.map_or(Duration::ZERO, |quiet| ttl.saturating_sub(quiet));
+    if *unsettled == 0 && pinned.is_none() {
         return Judgement::Idle;
     }
+    // a pin is somebody's; and without one a leader that just changed looks the same
+    if pinned.is_some() || !left.is_zero() {
+        return Judgement::Held(left);
+    }
     match first {
-        None => Judgement::Quiet,
-        Some(first) if (first.delivered, first.unsettled) == (found.delivered, found.unsettled) => Judgement::Orphaned,
-        Some(_) => Judgement::Held,
+        Some(first) if found.follows(first) && found.since(first) >= APART => Judgement::Orphaned,
+        Some(_) | None => Judgement::Quiet,
     }
 }
 
@@ -97,28 +127,45 @@ pub(super) async fn bury(
     outcome
 }
 
-/// Another process's unit: only two quiet readings, the second right before the reset, show that it is nobody's.
+/// Another process's unit: only two looks, the second right before the reset, show that it is nobody's.
 async fn foreign(shared: &Shared, partition: &PartitionStream, durable: &Durable, unit: Unit) -> Result<()> {
     let api = shared.connection.api();
     let (stream, name) = (partition.name(), durable.name.as_str());
     let failed = |error| error::request(OP, error);
-    let mut first: Option<Reading> = None;
+    let (mut first, mut waited) = (None::<Look>, Duration::ZERO);
     loop {
-        let found = read(&api, stream, name).await.map_err(failed)?;
-        match judge(&found, first.as_ref(), durable.pinned_ttl) {
+        let found = look(&api, stream, name).await.map_err(failed)?;
+        if first.as_ref().is_some_and(|first| !found.follows(first)) {
+            first = None;
+        }
+        let pause = match judge(&found, first.as_ref(), durable.pinned_ttl) {
             Judgement::Idle => return Ok(()),
-            Judgement::Held => return Err(Error::new(OP, Kind::UnitHeld(unit))),
-            Judgement::Quiet => {
-                first = Some(found);
-                tokio::time::sleep(APART).await;
-            }
             Judgement::Orphaned => {
                 metrics::reset("orphan");
-                tracing::info!(%unit, blocks = found.unsettled, "unit {unit} has no owner, its blocks are made due");
+                let blocks = found.reading.unsettled;
+                tracing::info!(%unit, blocks, "unit {unit} has no owner, its blocks are made due");
                 return api.reset(stream, name).await.map(drop).map_err(failed);
             }
+            Judgement::Quiet => APART.saturating_sub(first.as_ref().map_or(Duration::ZERO, |first| found.since(first))),
+            // this look is the first of two when it is followed by another that late
+            Judgement::Held(left) if first.is_none() => left.max(APART),
+            Judgement::Held(left) => left,
         }
+        .max(AGAIN);
+        waited += pause;
+        if waited > SOON {
+            return Err(Error::new(OP, Kind::UnitHeld(unit)));
+        }
+        first.get_or_insert(found);
+        tokio::time::sleep(pause).await;
     }
+}
+
+async fn look(api: &Api, stream: &str, durable: &str) -> std::result::Result<Look, wh_nats::Error> {
+    let info = api.consumer_info(stream, durable).await?;
+    let reading = reading(&info).ok_or_else(|| wh_nats::Error::from(wh_nats::Kind::NoResponders))?;
+    let leader = info.raw["cluster"]["leader"].as_str().unwrap_or_default().to_owned();
+    Ok(Look { reading, leader, at: info.ts })
 }
 
 /// The units that hold unsettled blocks and have no owner (mq29).
@@ -170,37 +217,67 @@ mod tests {
     use super::*;
     use wh_nats::PinId;
 
-    #[test]
-    fn only_what_was_quiet_twice_is_an_orphan() {
-        let ttl = Duration::from_secs(10);
-        let quiet = Reading {
+    const TTL: Duration = Duration::from_secs(10);
+    const MS: Duration = Duration::from_millis(1);
+
+    /// Quiet for so long, at so many milliseconds of the server's clock.
+    fn quiet(at: i64, quiet: Option<Duration>) -> Look {
+        let reading = Reading {
             created: String::new(),
             delivered: 9,
             unsettled: 4,
             pending: 3,
             waiting: 0,
             pinned: None,
-            quiet: Some(ttl),
-            undelivered: Some(ttl),
+            quiet,
+            undelivered: quiet,
         };
-        let pinned = Reading { pinned: Some(PinId::new("p")), ..quiet.clone() };
-        let active = Reading { quiet: Some(ttl - Duration::from_millis(1)), ..quiet.clone() };
-        let never = Reading { quiet: None, ..quiet.clone() };
-        let idle = Reading { unsettled: 0, ..quiet.clone() };
-        assert_eq!(judge(&pinned, None, ttl), Judgement::Held);
-        assert_eq!(judge(&pinned, Some(&quiet), ttl), Judgement::Held);
-        assert_eq!(judge(&Reading { unsettled: 0, ..pinned }, None, ttl), Judgement::Held, "its owner idles");
-        assert_eq!(judge(&active, None, ttl), Judgement::Held);
-        assert_eq!(judge(&active, Some(&quiet), ttl), Judgement::Held);
-        assert_eq!(judge(&idle, None, ttl), Judgement::Idle);
-        assert_eq!(judge(&Reading { unsettled: 0, ..active }, None, ttl), Judgement::Idle);
-        for found in [quiet.clone(), never] {
-            assert_eq!(judge(&found, None, ttl), Judgement::Quiet);
-            assert_eq!(judge(&found, Some(&found), ttl), Judgement::Orphaned);
-            let moved = Reading { delivered: 10, ..found.clone() };
-            assert_eq!(judge(&moved, Some(&found), ttl), Judgement::Held);
-            let settled = Reading { unsettled: 3, ..found.clone() };
-            assert_eq!(judge(&settled, Some(&found), ttl), Judgement::Held, "somebody settles");
+        Look { reading, leader: "n1".to_owned(), at: Some(Timestamp::from_millis(at)) }
+    }
+
+    fn with(look: &Look, change: impl FnOnce(&mut Reading)) -> Look {
+        let mut look = look.clone();
+        change(&mut look.reading);
+        look
+    }
+
+    fn pinned(look: &Look) -> Look {
+        with(look, |reading| reading.pinned = Some(PinId::new("p")))
+    }
+
+    #[test]
+    fn a_unit_with_a_pin_or_activity_is_held_and_an_empty_one_is_idle() {
+        let (now, then) = (quiet(1_000, Some(TTL)), quiet(0, Some(TTL)));
+        let active = quiet(1_000, Some(TTL - MS));
+        assert_eq!(judge(&pinned(&now), None, TTL), Judgement::Held(Duration::ZERO));
+        assert_eq!(judge(&pinned(&now), Some(&then), TTL), Judgement::Held(Duration::ZERO));
+        assert_eq!(judge(&active, None, TTL), Judgement::Held(MS));
+        assert_eq!(judge(&active, Some(&then), TTL), Judgement::Held(MS));
+        let empty = |look: &Look| with(look, |reading| reading.unsettled = 0);
+        assert_eq!(judge(&empty(&pinned(&now)), None, TTL), Judgement::Held(Duration::ZERO), "its owner idles");
+        assert_eq!(judge(&empty(&now), None, TTL), Judgement::Idle);
+        assert_eq!(judge(&empty(&active), None, TTL), Judgement::Idle);
+    }
+
+    #[test]
+    fn only_what_two_looks_at_one_leader_found_unchanged_is_an_orphan() {
+        for ago in [Some(TTL), None] {
+            let (first, second) = (quiet(750, ago), quiet(1_000, ago));
+            assert_eq!(judge(&second, None, TTL), Judgement::Quiet);
+            assert_eq!(judge(&second, Some(&first), TTL), Judgement::Orphaned);
+            // the first may see what is about to lapse
+            assert_eq!(judge(&second, Some(&pinned(&first)), TTL), Judgement::Orphaned);
+            assert_eq!(judge(&second, Some(&quiet(750, Some(TTL - 250 * MS))), TTL), Judgement::Orphaned);
+            assert_eq!(judge(&second, Some(&quiet(751, ago)), TTL), Judgement::Quiet, "too soon");
+            for (other, why) in [
+                (Look { leader: "n2".to_owned(), ..first.clone() }, "another leads it"),
+                (Look { at: None, ..first.clone() }, "nobody knows when that was"),
+                (with(&first, |reading| reading.delivered = 8), "somebody takes"),
+                (with(&first, |reading| reading.unsettled = 5), "somebody settles"),
+                (with(&first, |reading| reading.created = "later".to_owned()), "another durable"),
+            ] {
+                assert_eq!(judge(&second, Some(&other), TTL), Judgement::Quiet, "{why}");
+            }
         }
     }
 }
