@@ -1,7 +1,7 @@
 //! Opening the queue on NATS: connect, wait for a sound topology, find its streams. And what readiness and the stop need
 //! of it afterwards.
 
-use crate::{StartError, backend::Queue, membership::Watched, nats::options};
+use crate::{StartError, backend::Queue, membership::Watched, nats::options, peers::Counts};
 use std::{fmt, sync::Arc, time::Duration};
 use tracing::info;
 use wh_api::{Check, Health};
@@ -9,7 +9,7 @@ use wh_config::{Config, CoordBackend, NatsQueue};
 use wh_coord::Leases;
 use wh_mq::nats::{self, boot};
 use wh_nats::Connection;
-use wh_topology::Role;
+use wh_topology::{Peer, Role};
 use wh_types::{Clock, Entropy, Stop, Tasks};
 
 /// What a server's limit of a message leaves for everything but a row.
@@ -86,8 +86,11 @@ impl Opening {
             Some(duration) => Some(self.leases(connection, duration, &tasks).await?),
             None => None,
         };
-        let check = boot::Check::new(connection, spec, self.role);
-        let found = boot::wait(&check, self.queue.topology_wait, &*self.clock).await.map_err(StartError::Topology)?;
+        let mut check = boot::Check::new(connection, spec, self.role);
+        if let Some(leases) = leases.clone() {
+            check = check.with_peers(move || leases.differing());
+        }
+        let found = self.sound(&check, leases.as_deref()).await?;
         let options = nats::Options {
             role: self.role,
             held_bytes: self.held_bytes,
@@ -111,6 +114,25 @@ impl Opening {
         Ok(Queue { ack_wait: broker.ack_wait(), broker: Arc::new(broker), cluster: Some(cluster) })
     }
 
+    /// Waits for a topology that this process may work on, beside members that run with the same counts.
+    async fn sound(&self, check: &boot::Check, leases: Option<&Watched>) -> Result<boot::Report, StartError> {
+        let deadline = self.clock.now() + self.queue.topology_wait;
+        let sound = async || {
+            let left = deadline.saturating_duration_since(self.clock.now());
+            boot::wait(check, left, &*self.clock).await.map_err(StartError::Topology)
+        };
+        let Some(leases) = leases else { return sound().await };
+        let found = async {
+            let found = sound().await?;
+            leases.told_apart(deadline).await.map_err(StartError::Leases)?;
+            if leases.differing().is_empty() { Ok(found) } else { sound().await }
+        };
+        tokio::select! {
+            found = found => found,
+            never = leases.look_on() => match never {},
+        }
+    }
+
     async fn leases(
         &self,
         connection: &Connection,
@@ -126,7 +148,8 @@ impl Opening {
         };
         let leases = wh_coord::nats::Leases::open(connection, &self.queue.topology.names().bucket, options).await;
         let leases = Arc::new(leases.map_err(StartError::Leases)?);
-        Ok(Arc::new(Watched::new(leases, self.clock.clone())))
+        let counts = Counts::of(self.queue.topology.choices());
+        Ok(Arc::new(Watched::new(leases, counts, self.clock.clone())))
     }
 }
 
@@ -152,9 +175,17 @@ impl Cluster {
         };
         let health = recheck.start(&self.found, tasks, stop);
         let connection = self.connection.clone();
+        let leases = self.leases.clone();
         let topology = move || {
             let verdict = health.now();
-            if verdict.sound { Health::Good } else { Health::Failed(verdict.reason.unwrap_or_default()) }
+            let other = || leases.as_ref().and_then(|leases| leases.differing().into_iter().next());
+            match (verdict.sound, other()) {
+                (true, None) => Health::Good,
+                (true, Some(Peer { name, partitions, shards })) => Health::Failed(format!(
+                    "process {name} runs with {partitions} partitions of {shards} shards: all must run with one N and one V"
+                )),
+                (false, _) => Health::Failed(verdict.reason.unwrap_or_default()),
+            }
         };
         let queue = move || {
             let state = connection.state();

@@ -22,7 +22,7 @@ mod unit;
 mod work;
 mod worker;
 
-pub use claim::ClaimOptions;
+pub use claim::{ClaimOptions, MEMBERS};
 #[cfg(feature = "clickhouse")]
 pub use clickhouse::ClickHouse;
 pub use memory::{Memory, Script};

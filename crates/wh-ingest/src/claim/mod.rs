@@ -13,6 +13,7 @@ mod view;
 
 pub use run::ClaimOptions;
 pub(crate) use run::run;
+pub use view::MEMBERS;
 
 #[cfg(test)]
 mod run_tests;

@@ -6,7 +6,7 @@ use super::{
     note::Note,
     state::{Claims, Freed},
     step::step,
-    view::{self, Members, PREFIX, View},
+    view::{self, MEMBERS, Members, View},
 };
 use crate::{
     metrics,
@@ -109,7 +109,7 @@ pub(crate) async fn run(
     let bug = |error: wh_coord::Error| {
         Error::new("claim", wh_mq::Kind::Bug("a key of ours is none".into())).with_source(error)
     };
-    let prefix = Key::new(PREFIX).map_err(bug)?;
+    let prefix = Key::new(MEMBERS).map_err(bug)?;
     let now = shared.parts.clock.now();
     let wait = shared.options.handover_bound + BEYOND_HANDOVER;
     let claims = Claims::new(leases.session(), shared.parts.broker.units(), wait);

@@ -8,8 +8,8 @@ use wh_types::Mono;
 /// Most membership slots, whatever the number of units.
 pub(crate) const MOST_SLOTS: u32 = 64;
 
-/// The prefix of members' leases.
-pub(super) const PREFIX: &str = "ingest";
+/// What the leases of members stand below: `ingest.m0` and on.
+pub const MEMBERS: &str = "ingest";
 
 /// One member's lease as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ fn slot_of(word: &str) -> Option<u32> {
 
 /// The key of a slot.
 pub(super) fn key(slot: u32) -> wh_coord::Result<Key> {
-    Key::new(&format!("{PREFIX}.m{slot}"))
+    Key::new(&format!("{MEMBERS}.m{slot}"))
 }
 
 /// What a step looks at.

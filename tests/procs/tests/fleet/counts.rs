@@ -1,7 +1,8 @@
-//! The counts N and V are raised and lowered while nothing runs, with rows queued.
+//! The counts N and V are raised and lowered while nothing runs, with rows queued; and what happens when something runs.
 
 use super::{TABLES, WAIT, fleet, stop, two_apis};
-use procs::{Fleet, Found, Setup, Traffic, even};
+use procs::{Fleet, Found, Member, Role, Setup, Traffic, even};
+use wh_testkit::{http, until};
 
 /// Publishes while nobody inserts, so that rows are queued when everything stops.
 async fn queue_up(fleet: &Fleet) -> procs::Accepted {
@@ -30,4 +31,43 @@ async fn rows_that_are_queued_when_the_counts_change_are_inserted_once() {
         assert_eq!(accepted.found(&fleet.engine).await.unwrap(), Found::default(), "from {before:?} to {after:?}");
         stop([one, two]).await;
     }
+}
+
+/// Waits until a process says that another one's counts keep it from being ready.
+async fn disagrees(member: &Member, other: &str) {
+    until(WAIT, "a process to name the other", || async {
+        let reply = http::get(member.url("/readyz")).send().await?;
+        let why = reply.json()?["failed"]["topology"].as_str().unwrap_or_default().to_owned();
+        anyhow::ensure!(reply.status == 503 && why.contains(&format!("process {other} runs with")), "{}", reply.text());
+        Ok(())
+    })
+    .await
+    .unwrap();
+}
+
+#[tokio::test]
+async fn a_process_with_other_counts_does_not_start_beside_a_living_one_and_does_beside_a_dead_one() {
+    let setup = Setup { partitions: 2, shards: 2, wait: "2s", ..Setup::default() };
+    let mut fleet = Fleet::new(setup).await.unwrap();
+    let mut old = fleet.ingest("old").await.unwrap();
+    even(&[&old], 4, WAIT).await.unwrap();
+    fleet.change_counts(2, 4).await.unwrap();
+    let mut refused = fleet.launch("refused", "wavehouse-ingest", Role::Ingest).unwrap();
+    assert_eq!(refused.process.wait(WAIT).await.unwrap().code(), Some(1));
+    let log = refused.process.log();
+    assert!(log.contains("process old") && log.contains("2 partitions, 2 shards"), "{log}");
+    assert!(log.contains("cannot start") && log.contains("stop the processes that run with the other counts"), "{log}");
+
+    // it cannot be told from a dead one any more
+    old.process.pause().unwrap();
+    let mut new = fleet.ingest("new").await.unwrap();
+    even(&[&new], 8, WAIT).await.unwrap();
+    old.process.resume().unwrap();
+    disagrees(&old, "new").await;
+    disagrees(&new, "old").await;
+    assert!(new.process.log().contains("one of them must stop"));
+    old.stop(WAIT).await.unwrap();
+    new.ready().await.unwrap();
+    even(&[&new], 8, WAIT).await.unwrap();
+    stop([new]).await;
 }
