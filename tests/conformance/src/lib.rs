@@ -9,6 +9,7 @@ pub mod arms;
 mod case;
 mod cases;
 pub mod crash;
+pub mod dedupe;
 pub mod leases;
 mod ledger;
 pub mod stage;

@@ -1,0 +1,1 @@
+//! The store in the process's own data folder.
