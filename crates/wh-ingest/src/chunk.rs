@@ -22,7 +22,7 @@ impl Piece {
 }
 
 /// Rows that are inserted, or parked, together.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Chunk {
     pub(crate) pieces: Vec<Piece>,
 }
@@ -50,25 +50,26 @@ impl Chunk {
         (Self { pieces: head }, Self { pieces: tail })
     }
 
-    /// Splits a refused chunk so that the row at fault stands alone: around the sink's hint where it gives one that
-    /// makes sense, else in halves. What follows the bad row is halved too: where many rows are bad it would otherwise
-    /// be sent whole again for each of them.
-    pub(crate) fn isolate(self, hint: Option<u64>) -> Vec<Self> {
-        let rows = self.rows();
-        let parts = match hint {
-            Some(row) if row < rows => {
-                let (before, rest) = self.split(row);
-                let (bad, after) = rest.split(1);
-                let half = after.rows() / 2;
-                let (near, far) = after.split(half);
-                vec![before, bad, near, far]
-            }
-            _ => {
-                let (left, right) = self.split(rows / 2);
-                vec![left, right]
-            }
-        };
-        parts.into_iter().filter(|part| !part.pieces.is_empty()).collect()
+    /// In four: what is before a row, the row, and what is after it in halves. Where many rows are bad, what follows the
+    /// first would otherwise be sent whole again for each of them.
+    pub(crate) fn around(self, row: u64) -> [Self; 4] {
+        let (before, rest) = self.split(row);
+        let (named, after) = rest.split(1);
+        let half = after.rows() / 2;
+        let (near, far) = after.split(half);
+        [before, named, near, far]
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    /// Adds a piece, as part of the last one where it follows on it.
+    pub(crate) fn push(&mut self, piece: Piece) {
+        match self.pieces.last_mut() {
+            Some(last) if last.sequence == piece.sequence && last.end == piece.first => last.end = piece.end,
+            _ => self.pieces.push(piece),
+        }
     }
 
     /// Two different sets of rows never share a token; the same set always has the same.
@@ -131,13 +132,14 @@ mod tests {
     }
 
     #[test]
-    fn the_hint_cuts_out_one_row() {
-        let parts = chunk(&[3, 3]).isolate(Some(4));
-        assert_eq!(parts.iter().map(Chunk::rows).collect::<Vec<_>>(), [4, 1, 1]);
-        assert_eq!(chunk(&[9]).isolate(Some(2)).iter().map(Chunk::rows).collect::<Vec<_>>(), [2, 1, 3, 3]);
+    fn a_row_is_cut_out_of_what_is_around_it() {
+        let sizes = |parts: &[Chunk]| parts.iter().map(Chunk::rows).collect::<Vec<_>>();
+        let parts = chunk(&[3, 3]).around(4);
+        assert_eq!(sizes(&parts), [4, 1, 0, 1]);
+        assert_eq!(sizes(&chunk(&[9]).around(2)), [2, 1, 3, 3]);
         assert_eq!(parts[1].pieces, [Piece { sequence: 2, first: 1, end: 2 }]);
-        assert_eq!(chunk(&[5]).isolate(Some(99)).len(), 2, "a hint out of range is no hint");
-        assert_eq!(chunk(&[2]).isolate(Some(0)).iter().map(Chunk::rows).collect::<Vec<_>>(), [1, 1]);
+        assert_eq!(sizes(&chunk(&[2]).around(0)), [0, 1, 0, 1]);
+        assert!(parts[2].is_empty());
     }
 
     proptest! {

@@ -7,8 +7,8 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use wh_clickhouse::{Client, ColumnKind, Error, SchemaHandle};
 use wh_types::{Clock, Mono, Table};
 
-/// A schema that was read this lately is not read again because a row named an unknown column.
-const FRESH: Duration = Duration::from_secs(5);
+/// While a refused batch is searched for its bad rows, a schema that was read this lately is not read again.
+const FRESH: Duration = Duration::from_secs(1);
 
 /// One tenant's ClickHouse: a client, and the schema it discovered.
 #[derive(Debug)]
@@ -59,13 +59,14 @@ impl ClickHouse {
         self.client.insert(request).await.map(drop)
     }
 
-    /// Reads the schema again, unless that was done a moment ago. Gives whether it was read now.
-    async fn refresh(&self) -> bool {
+    /// Reads the schema again; who asks meanwhile shares the read. Not for a `part` of a batch for which that was done a
+    /// moment ago. Gives whether it was read now.
+    async fn refresh(&self, part: bool) -> bool {
         let Some(schema) = &self.schema else { return false };
         let now = self.clock.now();
         {
             let mut refreshed = self.refreshed.lock();
-            if refreshed.is_some_and(|at| now.saturating_duration_since(at) < FRESH) {
+            if part && refreshed.is_some_and(|at| now.saturating_duration_since(at) < FRESH) {
                 return false;
             }
             *refreshed = Some(now);
@@ -80,13 +81,18 @@ impl Sink for ClickHouse {
         &self.pool
     }
 
+    fn tables(&self) -> Option<Vec<Table>> {
+        let schema = self.schema.as_ref()?.get()?;
+        Some(schema.tables.keys().filter_map(|name| Table::new(name).ok()).collect())
+    }
+
     async fn insert(&self, insert: Insert<'_>) -> Result<(), SinkError> {
         let Err(error) = self.insert_once(&insert).await else { return Ok(()) };
         if error.unknown_table() {
             // The api's next request is judged by what is there now.
-            self.refresh().await;
+            self.refresh(insert.part).await;
         } else if error.unknown_column() {
-            let error = if self.refresh().await {
+            let error = if self.refresh(insert.part).await {
                 let Err(again) = self.insert_once(&insert).await else { return Ok(()) };
                 again
             } else {

@@ -3,7 +3,10 @@
 use crate::sink::{Failure, Insert, Refusal, Sink, SinkError};
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::{
+    collections::{BTreeMap, HashSet, VecDeque},
+    sync::atomic::{AtomicUsize, Ordering},
+};
 use tokio::sync::watch;
 use wh_types::{Table, frame};
 
@@ -24,6 +27,9 @@ pub struct Memory {
     script: Mutex<VecDeque<Script>>,
     refuse: Mutex<Option<String>>,
     failing: Mutex<Option<(Table, Failure)>>,
+    down: Mutex<Option<Failure>>,
+    asked: AtomicUsize,
+    pool: String,
     stored: watch::Sender<usize>,
 }
 
@@ -35,6 +41,9 @@ impl Default for Memory {
             script: Mutex::default(),
             refuse: Mutex::default(),
             failing: Mutex::default(),
+            down: Mutex::default(),
+            asked: AtomicUsize::new(0),
+            pool: "memory".to_owned(),
             stored: watch::Sender::new(0),
         }
     }
@@ -47,9 +56,31 @@ impl Memory {
         Self::default()
     }
 
+    /// One that fails by itself, under a name of its own.
+    #[must_use]
+    pub fn named(pool: &str) -> Self {
+        Self { pool: pool.to_owned(), ..Self::default() }
+    }
+
+    /// Fails every insert.
+    pub fn fail_all(&self, failure: Option<Failure>) {
+        *self.down.lock() = failure;
+    }
+
+    /// How many inserts were asked for, failed ones included.
+    #[must_use]
+    pub fn asked(&self) -> usize {
+        self.asked.load(Ordering::Relaxed)
+    }
+
     /// Lets the next inserts meet these, one each, in order.
     pub fn script(&self, steps: impl IntoIterator<Item = Script>) {
         self.script.lock().extend(steps);
+    }
+
+    /// Forgets what was scripted and did not come to pass.
+    pub fn clear_script(&self) {
+        self.script.lock().clear();
     }
 
     /// Refuses every row that contains this text.
@@ -87,10 +118,14 @@ fn error(failure: Failure, reason: String, row: Option<u64>) -> SinkError {
 #[async_trait]
 impl Sink for Memory {
     fn pool(&self) -> &str {
-        "memory"
+        &self.pool
     }
 
     async fn insert(&self, insert: Insert<'_>) -> Result<(), SinkError> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        if let Some(failure) = *self.down.lock() {
+            return Err(error(failure, "everything fails".to_owned(), None));
+        }
         let step = self.script.lock().pop_front();
         if let Some(Script::Fail(failure)) = step {
             return Err(error(failure, "as scripted".to_owned(), None));

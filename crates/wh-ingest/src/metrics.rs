@@ -10,7 +10,7 @@ static CODES: LazyLock<LabelCap> = LazyLock::new(|| LabelCap::new(100));
 static UNITS: LazyLock<LabelCap> = LazyLock::new(|| LabelCap::new(512));
 
 /// Names, units and meanings: the generated metrics page is made of this.
-pub(crate) const DESCRIBED: [(&str, &str); 14] = [
+pub(crate) const DESCRIBED: [(&str, &str); 20] = [
     ("wavehouse_ingest_rows_inserted_total", "rows stored in ClickHouse, by table"),
     ("wavehouse_ingest_inserts_total", "inserts by outcome"),
     ("wavehouse_ingest_insert_seconds", "time of one insert"),
@@ -30,11 +30,34 @@ pub(crate) const DESCRIBED: [(&str, &str); 14] = [
         "wavehouse_ingest_shard_events_total",
         "what became of units: taken, released, reset, handover_timeout, bind_failed; and lost: terms that ended",
     ),
+    ("wavehouse_ingest_backoffs", "pools and tables whose inserts fail now, by scope"),
+    ("wavehouse_ingest_backoff_seconds", "from the first failure of a pool or a table to its recovery, by scope"),
+    ("wavehouse_ingest_units_paused", "units that take nothing because the pool of all their tables fails"),
+    (
+        "wavehouse_ingest_units_near_stall",
+        "units with four fifths of the blocks unsettled that the queue allows them: at all of them they stand still",
+    ),
+    ("wavehouse_ingest_tables_missing", "tables that do not exist and whose rows are held, counted by unit"),
+    ("wavehouse_ingest_tables_active", "tables with rows in this process, or lately"),
     ("wavehouse_ingest_shard_handover_seconds", "from the decision to hand a unit over until it is released"),
 ];
 
-const GAUGES: [&str; 4] = [
+/// Units that take nothing.
+pub(crate) const PAUSED: &str = "wavehouse_ingest_units_paused";
+/// Units that may stand still soon.
+pub(crate) const NEAR_STALL: &str = "wavehouse_ingest_units_near_stall";
+/// Tables that are not there.
+pub(crate) const MISSING: &str = "wavehouse_ingest_tables_missing";
+/// Tables with state.
+pub(crate) const ACTIVE: &str = "wavehouse_ingest_tables_active";
+
+const GAUGES: [&str; 9] = [
     "wavehouse_ingest_rows_held",
+    "wavehouse_ingest_backoffs",
+    PAUSED,
+    NEAR_STALL,
+    MISSING,
+    ACTIVE,
     "wavehouse_ingest_shards_owned",
     "wavehouse_ingest_shard_members",
     "wavehouse_ingest_shards_unowned",
@@ -70,6 +93,32 @@ pub(crate) fn retried(table: &Table, rows: u64, reason: &'static str) {
 pub(crate) fn parked(table: &Table, rows: u64, code: &str) {
     metrics::counter!("wavehouse_ingest_dead_letters_total", "table" => TABLES.get(table.as_str()), "code" => CODES.get(code))
         .increment(rows);
+}
+
+/// One more in a gauge, for as long as this lives.
+#[derive(Debug)]
+pub(crate) struct Raised(&'static str);
+
+impl Raised {
+    pub(crate) fn new(gauge: &'static str) -> Self {
+        metrics::gauge!(gauge).increment(1.0);
+        Self(gauge)
+    }
+}
+
+impl Drop for Raised {
+    fn drop(&mut self) {
+        metrics::gauge!(self.0).decrement(1.0);
+    }
+}
+
+/// So many more pools or tables fail.
+pub(crate) fn gates_shut(scope: &'static str, more: f64) {
+    metrics::gauge!("wavehouse_ingest_backoffs", "scope" => scope).increment(more);
+}
+
+pub(crate) fn recovered(scope: &'static str, away: Duration) {
+    metrics::histogram!("wavehouse_ingest_backoff_seconds", "scope" => scope).record(away);
 }
 
 pub(crate) fn doubt(rows: u64) {

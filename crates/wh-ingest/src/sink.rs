@@ -18,6 +18,8 @@ pub struct Insert<'a> {
     pub rows: u64,
     /// Names exactly these rows (decision D9): a sink that has seen it stores nothing again.
     pub token: &'a str,
+    /// Part of a batch that was refused a moment ago: what was looked up for the batch need not be again.
+    pub part: bool,
 }
 
 /// What a failed insert means for its rows.
@@ -113,6 +115,11 @@ pub trait Sink: fmt::Debug + Send + Sync {
     /// Detached. The rows may be stored; repeat them under the same token.
     async fn insert(&self, insert: Insert<'_>) -> Result<(), SinkError>;
 
+    /// The tables there are, where that is known: what is not in it brings no rows.
+    fn tables(&self) -> Option<Vec<Table>> {
+        None
+    }
+
     /// Which columns a row may name in the table now. `None`: not known, or there is no such table. Cheap: it is asked
     /// again and again while rows wait for a column to come back (decision D8).
     ///
@@ -127,11 +134,21 @@ pub trait Sink: fmt::Debug + Send + Sync {
 pub trait Sinks: fmt::Debug + Send + Sync {
     /// Looked up for every insert, so that a change of settings takes effect with the next one.
     fn sink(&self, tenant: &Tenant) -> Option<Arc<dyn Sink>>;
+
+    /// The served tenants whose sink is of another pool; `None` where that is not known. A unit that could get rows of
+    /// one of them goes on taking while `pool` fails (decision D8).
+    fn beside(&self, _pool: &str) -> Option<Vec<(Tenant, Arc<dyn Sink>)>> {
+        None
+    }
 }
 
 /// The same sink for every tenant.
 impl<S: Sink + 'static> Sinks for Arc<S> {
     fn sink(&self, _: &Tenant) -> Option<Arc<dyn Sink>> {
         Some(self.clone())
+    }
+
+    fn beside(&self, _: &str) -> Option<Vec<(Tenant, Arc<dyn Sink>)>> {
+        Some(Vec::new())
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::{
     chunk::Chunk,
+    line::WorkId,
     metrics,
     sink::{Insert, Sink, SinkError},
     table::TableRows,
@@ -25,39 +26,61 @@ pub(crate) enum End {
     NotParked(Error),
 }
 
+/// Which piece of work ended, and how.
+pub(crate) struct Ended {
+    pub(crate) key: Key,
+    pub(crate) id: WorkId,
+    pub(crate) rows: u64,
+    /// Who was asked, of an insert.
+    pub(crate) sink: Option<Arc<dyn Sink>>,
+    pub(crate) end: End,
+}
+
+pub(crate) type Running = BoxFuture<'static, Ended>;
+
+/// What an insert is made of.
+pub(crate) struct Load {
+    pub(crate) sink: Arc<dyn Sink>,
+    pub(crate) encoding: Encoding,
+    pub(crate) frames: Vec<Bytes>,
+    /// Part of a batch that was refused.
+    pub(crate) part: bool,
+}
+
 pub(crate) fn insert(
     shared: &Arc<Shared>,
     rows: &TableRows,
-    key: Key,
+    (key, id): (Key, WorkId),
     chunk: &Chunk,
-    sink: Arc<dyn Sink>,
-    encoding: Encoding,
-    frames: Vec<Bytes>,
-) -> BoxFuture<'static, (Key, u64, End)> {
+    load: Load,
+) -> Running {
     let (table, count) = (rows.table.clone(), chunk.rows());
     let token = rows.token(chunk);
     let clock = shared.parts.clock.clone();
+    let Load { sink, encoding, frames, part } = load;
     Box::pin(async move {
         let started = clock.now();
-        let insert = Insert { table: &table, encoding, frames, rows: count, token: &token };
+        let insert = Insert { table: &table, encoding, frames, rows: count, token: &token, part };
         let outcome = sink.insert(insert).await;
         let took = clock.now().saturating_duration_since(started);
-        (key, count, outcome.map_or_else(|error| End::Failed(error, took), |()| End::Stored(took)))
+        let end = outcome.map_or_else(|error| End::Failed(error, took), |()| End::Stored(took));
+        Ended { key, id, rows: count, sink: Some(sink), end }
     })
 }
 
-pub(crate) fn park(shared: &Arc<Shared>, key: Key, letters: Vec<DeadLetter>) -> BoxFuture<'static, (Key, u64, End)> {
+pub(crate) fn park(shared: &Arc<Shared>, (key, id): (Key, WorkId), letters: Vec<DeadLetter>) -> Running {
     let broker = shared.parts.broker.clone();
     Box::pin(async move {
-        let count = letters.len() as u64;
+        let rows = letters.len() as u64;
+        let ended = |end| Ended { key, id, rows, sink: None, end };
         for (letter, outcome) in letters.iter().zip(broker.dead_letter(&letters).await) {
             match outcome {
                 Ok(()) => metrics::parked(&letter.table, 1, &letter.code),
                 // Parked ones are parked once whatever happens now: their ids stay the same.
-                Err(error) => return (key, count, End::NotParked(error)),
+                Err(error) => return ended(End::NotParked(error)),
             }
         }
         let first = letters.first().map(|letter| format!("{} ({}): {}", letter.id, letter.code, letter.reason));
-        (key, count, End::Parked(first.unwrap_or_default()))
+        ended(End::Parked(first.unwrap_or_default()))
     })
 }

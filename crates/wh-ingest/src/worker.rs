@@ -86,7 +86,11 @@ impl Worker {
     /// latest. Give `stop` instead.
     pub async fn run(self, stop: Stop) -> Result<(), Error> {
         let Self { parts, options, claims, tasks } = self;
-        let shared = Arc::new(Shared { parts, options, gates: Gates::new(), tasks });
+        let shared = {
+            // nothing tried takes longer than an insert and what its sink does around it
+            let gates = Gates::new(options.insert_timeout * 2);
+            Arc::new(Shared { parts, options, gates, tasks })
+        };
         match claims {
             None => run_all(shared, stop).await,
             Some((leases, options)) => claim::run(shared, leases, options, stop).await,
@@ -220,7 +224,7 @@ pub(crate) fn never(now: Mono) -> Mono {
 }
 
 #[cfg(test)]
-#[path = "worker_tests.rs"]
+#[path = "worker_tests/mod.rs"]
 mod worker_tests;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! How a unit ends: halted, flushed as far as its time goes, what is left given back in order, released.
 
 use super::{UnitLoop, Wish};
-use crate::metrics;
+use crate::{metrics, table::Load};
 use futures::StreamExt;
 use std::{pin::pin, time::Duration};
 use tokio::time::timeout;
@@ -46,7 +46,9 @@ impl UnitLoop {
         }
         if orders.budget != self.budget {
             self.budget = orders.budget;
-            self.feed.set_budget(orders.budget);
+            if self.paused.is_none() {
+                self.feed.set_budget(orders.budget);
+            }
         }
         let (now, options) = (self.now(), &self.shared.options);
         let (bound, insert) = (options.stop_budget, options.insert_timeout);
@@ -78,13 +80,13 @@ impl UnitLoop {
         match self.phase {
             Phase::Working => false,
             Phase::Draining { ends, .. } => {
-                warn!(unit = %self.unit, rows = self.held_rows, "unit {} is released before its rows are settled", self.unit);
+                warn!(unit = %self.unit, rows = self.held.rows, "unit {} is released before its rows are settled", self.unit);
                 metrics::unit_event("handover_timeout");
                 self.phase = Phase::Ending { ends };
                 false
             }
             Phase::Ending { .. } => {
-                warn!(unit = %self.unit, rows = self.held_rows, "an insert of unit {} was not answered in time", self.unit);
+                warn!(unit = %self.unit, rows = self.held.rows, "an insert of unit {} was not answered in time", self.unit);
                 true
             }
         }
@@ -118,8 +120,8 @@ impl UnitLoop {
                 }
             }
         };
-        for (key, rows, end) in ended {
-            self.finished(key, rows, end);
+        for end in ended {
+            self.finished(end);
         }
         match halted {
             Ok(Ok(())) => true,
@@ -150,11 +152,11 @@ impl UnitLoop {
         rest.sort_unstable_by_key(|token| token.sequence);
         let mut heard = true;
         if !rest.is_empty() {
-            info!(%unit, blocks = rest.len(), rows = self.held_rows, "unit {unit} gives back what it did not insert");
+            info!(%unit, blocks = rest.len(), rows = self.held.rows, "unit {unit} gives back what it did not insert");
             self.settle_later(rest, Verdict::Nak { delay: Duration::ZERO });
             heard = self.settled_all().await;
         }
-        self.held_rows = 0;
+        self.held = Load::default();
         self.tell_held();
         let release = self.shared.tasks.spawn("ingest/release", self.feed.release());
         match timeout(RELEASE_WITHIN, release).await {

@@ -1,5 +1,6 @@
 //! One unit's loop: takes blocks, lets each table decide, runs its inserts, settles. Decides nothing about rows itself.
 
+mod backing;
 mod ending;
 mod orders;
 mod tables;
@@ -7,15 +8,16 @@ mod tables;
 pub(crate) use orders::{Orders, Wish};
 
 use crate::{
-    metrics,
-    table::TableRows,
-    work::{End, Key},
+    metrics::{self, Raised},
+    table::{Load, TableRows},
+    work::{Key, Running},
     worker::{Shared, never},
 };
+use backing::Paused;
 use ending::Phase;
 use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, HashSet},
     pin::pin,
     sync::Arc,
     time::Duration,
@@ -37,8 +39,11 @@ struct Slot {
     fresh: bool,
     /// Waits for a gate to open, not only for its timer.
     gated: bool,
-    /// Fails by itself, while others of its pool do not: until when its gate is shut.
-    alone_until: Option<Mono>,
+    /// Fails while others of its unit do not: until when its gate is shut.
+    failing_until: Option<Mono>,
+    /// Its table is not there.
+    missing: Option<Raised>,
+    _active: Raised,
     /// When parked rows were last logged, and how many were parked since.
     told: Option<Mono>,
     untold: u64,
@@ -59,11 +64,19 @@ pub(crate) struct UnitLoop {
     free: Vec<Key>,
     by_name: HashMap<(Tenant, Table), Key>,
     timers: BTreeSet<(Mono, Key)>,
-    held_rows: usize,
-    held_bytes: usize,
+    held: Load,
     /// As the gauge has it.
     told_rows: usize,
-    running: FuturesUnordered<BoxFuture<'static, (Key, u64, End)>>,
+    /// Slots with a `failing_until`.
+    failing: usize,
+    /// It takes nothing while its pool fails.
+    paused: Option<Paused>,
+    /// Most blocks that may be unsettled.
+    max_unsettled: Option<usize>,
+    /// Blocks given back until later: they count as unsettled.
+    away: HashSet<u64>,
+    near_stall: Option<Raised>,
+    running: FuturesUnordered<Running>,
     acks: FuturesUnordered<BoxFuture<'static, ()>>,
     /// Set once no more comes: flush all, wait for no gate.
     flushing: bool,
@@ -93,14 +106,18 @@ impl UnitLoop {
             phase: Phase::Working,
             fresh_until,
             settle: feed.settle(),
+            max_unsettled: feed.max_unsettled(),
             feed,
             tables: Vec::new(),
             free: Vec::new(),
             by_name: HashMap::new(),
             timers: BTreeSet::new(),
-            held_rows: 0,
-            held_bytes: 0,
+            held: Load::default(),
             told_rows: 0,
+            failing: 0,
+            paused: None,
+            away: HashSet::new(),
+            near_stall: None,
             running: FuturesUnordered::new(),
             acks: FuturesUnordered::new(),
             flushing: false,
@@ -117,6 +134,7 @@ impl UnitLoop {
         self.orders.mark_changed();
         while !self.is_done(delivering) {
             self.tell_held();
+            self.resume();
             let now = self.now();
             let timer = self.timers.first().map_or_else(|| never(now), |(at, _)| *at);
             let deadline = self.phase.deadline().unwrap_or_else(|| never(now));
@@ -132,7 +150,7 @@ impl UnitLoop {
                 () = tokio::time::sleep_until(deadline) => if self.out_of_time() {
                     break;
                 },
-                Some((key, rows, end)) = self.running.next() => self.finished(key, rows, end),
+                Some(ended) = self.running.next() => self.finished(ended),
                 Some(()) = self.acks.next() => {}
                 () = &mut opens => {
                     // listened for anew before anything is tried
@@ -180,11 +198,12 @@ impl UnitLoop {
         !matches!(self.phase, Phase::Ending { .. }) && self.term.as_ref().is_none_or(|term| term.is_live(now))
     }
 
-    /// Brings the gauge of held rows up to date.
+    /// Brings the gauges of what is held up to date.
     fn tell_held(&mut self) {
-        if self.told_rows != self.held_rows {
-            metrics::held(self.told_rows, self.held_rows);
-            self.told_rows = self.held_rows;
+        if self.told_rows != self.held.rows {
+            metrics::held(self.told_rows, self.held.rows);
+            self.told_rows = self.held.rows;
         }
+        self.tell_stall();
     }
 }

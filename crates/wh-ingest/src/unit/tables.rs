@@ -2,31 +2,47 @@
 
 use super::{Slot, UnitLoop};
 use crate::{
-    gate::{Ask, Scope},
-    metrics,
-    table::{Due, TableRows, Work},
-    work::{End, Key, insert, park},
+    Sink,
+    gate::Ask,
+    line::{Work, WorkId},
+    metrics::{self, Raised},
+    table::{Due, Load, TableRows},
+    work::{self, End, Ended, Key, insert, park},
 };
 use std::{sync::Arc, time::Duration};
-use tracing::{debug, error, info, warn};
+use tracing::{debug, error, warn};
 use wh_mq::{AckToken, Delivery, Verdict};
 use wh_types::{Class, MAX_BLOCK_ROWS, Mono, Table, Tenant};
 
 /// Parked rows of one table are logged this often.
 const TOLD_EVERY: Duration = Duration::from_secs(10);
 
+/// What was begun for a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Begun {
+    Nothing,
+    Parking,
+    Insert,
+}
+
+/// Rows of a tenant that is not served are looked at again so soon.
+const UNSERVED: Duration = Duration::from_secs(1);
+
+/// Parking that failed is tried again so soon.
+const PARK_AGAIN: Duration = Duration::from_secs(1);
+
 /// What was not settled is settled again so soon.
 const SETTLE_AGAIN: Duration = Duration::from_millis(500);
 
 impl UnitLoop {
     pub(super) fn accept(&mut self, delivery: Delivery) {
-        let (rows, bytes) = (delivery.block.rows as usize, delivery.block.body.len());
+        let load = Load { rows: delivery.block.rows as usize, bytes: delivery.block.body.len(), blocks: 1 };
+        self.away.remove(&delivery.cursor.sequence);
         let key = self.key(&delivery.block.tenant, &delivery.block.table);
         let now = self.now();
         let Some(slot) = self.tables.get_mut(key).and_then(Option::as_mut) else { return };
         if slot.rows.accept(delivery, now) {
-            self.held_rows += rows;
-            self.held_bytes += bytes;
+            self.held.add(load);
         }
         let fresh = slot.fresh;
         self.consider(key, fresh);
@@ -38,21 +54,8 @@ impl UnitLoop {
         }
     }
 
-    /// A table that fails while others do not may hold a quarter of the unit's share; what is beyond goes back until its
-    /// back-off is over, so that the others' blocks can come (decision D8). Its own order is then not promised.
-    fn bound_failing(&mut self, key: Key) {
-        let now = self.now();
-        let Some(slot) = self.tables.get_mut(key).and_then(Option::as_mut) else { return };
-        let Some(until) = slot.alone_until else { return };
-        let (tokens, rows, bytes) = slot.rows.give_back(self.budget.rows / 4, self.budget.bytes / 4);
-        self.held_rows = self.held_rows.saturating_sub(rows);
-        self.held_bytes = self.held_bytes.saturating_sub(bytes);
-        let delay = until.saturating_duration_since(now).max(Duration::from_millis(100));
-        self.settle_later(tokens, Verdict::Nak { delay });
-    }
-
     fn at_its_share(&self) -> bool {
-        self.held_rows + MAX_BLOCK_ROWS as usize > self.budget.rows || self.held_bytes * 10 > self.budget.bytes * 9
+        self.held.rows + MAX_BLOCK_ROWS as usize > self.budget.rows || self.held.bytes * 10 > self.budget.bytes * 9
     }
 
     fn key(&mut self, tenant: &Tenant, table: &Table) -> Key {
@@ -66,7 +69,9 @@ impl UnitLoop {
             timer: None,
             fresh: self.fresh_until.is_some_and(|until| now < until),
             gated: false,
-            alone_until: None,
+            failing_until: None,
+            missing: None,
+            _active: Raised::new(metrics::ACTIVE),
             told: None,
             untold: 0,
         };
@@ -83,77 +88,100 @@ impl UnitLoop {
 
     /// Lets a table act if it wants to and may; else notes when to look again.
     pub(super) fn consider(&mut self, key: Key, flush: bool) {
+        while self.next_step(key, flush || self.flushing) {}
+    }
+
+    /// Begins one piece of a table's work. Gives whether to look for another.
+    fn next_step(&mut self, key: Key, flush: bool) -> bool {
         let now = self.now();
-        let flush = flush || self.flushing;
         self.set_timer(key, None);
         let (shared, may_begin) = (self.shared.clone(), self.may_begin(now));
-        let Some(slot) = self.tables.get_mut(key).and_then(Option::as_mut) else { return };
+        let Some(slot) = self.tables.get_mut(key).and_then(Option::as_mut) else { return false };
         slot.gated = false;
         match slot.rows.due(now, flush, &shared.options) {
-            Due::Idle => {}
-            Due::At(at) => self.set_timer(key, Some(at)),
-            Due::Now if !may_begin => {}
-            Due::Now => match shared.parts.sinks.sink(&slot.rows.tenant) {
-                None if self.flushing => {}
-                None => self.set_timer(key, Some(now + Duration::from_secs(1))),
-                Some(sink) => match shared.gates.ask(sink.pool(), &slot.rows.table, now) {
-                    Ask::Wait(_) if self.flushing && !slot.rows.in_doubt() => {}
-                    Ask::Wait(at) => {
-                        slot.gated = true;
-                        self.set_timer(key, Some(at));
-                    }
-                    Ask::Go => self.start(key, sink, now),
-                },
-            },
+            Due::Idle => return false,
+            Due::At(at) => {
+                self.set_timer(key, Some(at));
+                return false;
+            }
+            Due::Now if !may_begin => return false,
+            Due::Now => {}
+        }
+        if !slot.rows.inserts_next() {
+            return self.start(key, None, now) != Begun::Nothing;
+        }
+        let Some(sink) = shared.parts.sinks.sink(&slot.rows.tenant) else {
+            if !self.flushing {
+                self.set_timer(key, Some(now + UNSERVED));
+            }
+            return false;
+        };
+        match shared.gates.ask(sink.pool(), &slot.rows.table, now) {
+            Ask::Go => {
+                let table = slot.rows.table.clone();
+                let begun = self.start(key, Some(sink.clone()), now);
+                if begun != Begun::Insert {
+                    shared.gates.not_tried(sink.pool(), &table);
+                }
+                begun != Begun::Nothing
+            }
+            Ask::Wait { .. } if self.flushing && !slot.rows.in_doubt() => false,
+            Ask::Wait { until, pool } => {
+                slot.gated = true;
+                self.set_timer(key, Some(until));
+                self.waits(key, pool.then(|| sink.pool()), until);
+                false
+            }
         }
     }
 
-    fn start(&mut self, key: Key, sink: Arc<dyn crate::Sink>, now: Mono) {
+    /// Begins what is next, an insert only where there is a sink to ask.
+    fn start(&mut self, key: Key, sink: Option<Arc<dyn Sink>>, now: Mono) -> Begun {
         let shared = self.shared.clone();
-        let Some(slot) = self.tables.get_mut(key).and_then(Option::as_mut) else { return };
-        let Some(work) = slot.rows.start(now, &shared.options) else { return };
+        let Some(slot) = self.tables.get_mut(key).and_then(Option::as_mut) else { return Begun::Nothing };
+        let Some((id, work)) = slot.rows.start(now, &shared.options) else { return Begun::Nothing };
         slot.fresh = false;
-        let task = match work {
-            Work::Insert(chunk) => match slot.rows.frames(&chunk) {
-                Ok((encoding, frames)) => insert(&shared, &slot.rows, key, &chunk, sink, encoding, frames),
-                Err((sequence, reason)) => return self.unreadable(key, sequence, &reason),
-            },
-            Work::Park(chunk, refusal) => {
-                let wall = shared.parts.clock.wall();
-                match slot.rows.letters(&chunk, &refusal, wall) {
-                    Ok(letters) => park(&shared, key, letters),
-                    Err((sequence, reason)) => return self.unreadable(key, sequence, &reason),
-                }
+        let part = slot.rows.line.get(id).is_some_and(|item| item.part);
+        let task = match (&work, sink) {
+            (Work::Insert(chunk), Some(sink)) => slot.rows.frames(chunk).map(|(encoding, frames)| {
+                let load = work::Load { sink, encoding, frames, part };
+                insert(&shared, &slot.rows, (key, id), chunk, load)
+            }),
+            (Work::Insert(_), None) => {
+                slot.rows.not_now(id);
+                return Begun::Nothing;
+            }
+            (Work::Park(..) | Work::Hold(..), _) => {
+                let (wall, hold) = (shared.parts.clock.wall(), shared.options.missing_table_hold);
+                slot.rows.letters(&work, wall, hold).map(|letters| park(&shared, (key, id), letters))
             }
         };
-        self.running.push(task);
-    }
-
-    fn unreadable(&mut self, key: Key, sequence: u64, reason: &str) {
-        if let Some(slot) = self.tables.get_mut(key).and_then(Option::as_mut) {
-            error!(tenant = %slot.rows.tenant, table = %slot.rows.table, sequence, reason, "block {sequence} is unreadable");
-            slot.rows.unreadable(sequence, reason);
+        match task {
+            Ok(task) => {
+                self.running.push(task);
+                if matches!(work, Work::Insert(_)) { Begun::Insert } else { Begun::Parking }
+            }
+            Err((sequence, reason)) => {
+                error!(tenant = %slot.rows.tenant, table = %slot.rows.table, sequence, reason, "block {sequence} is unreadable");
+                slot.rows.unreadable(id, sequence, &reason);
+                // what takes its place is begun without asking again
+                self.start(key, None, now)
+            }
         }
-        self.consider(key, true);
     }
 
-    pub(super) fn finished(&mut self, key: Key, rows: u64, end: End) {
+    pub(super) fn finished(&mut self, ended: Ended) {
         let (now, shared) = (self.now(), self.shared.clone());
+        let Ended { key, id, rows, sink, end } = ended;
+        let pool = sink.as_ref().map_or("", |sink| sink.pool());
         let Some(slot) = self.tables.get_mut(key).and_then(Option::as_mut) else { return };
         let (tenant, table) = (slot.rows.tenant.clone(), slot.rows.table.clone());
-        let pool = shared.parts.sinks.sink(&tenant).map(|sink| sink.pool().to_owned()).unwrap_or_default();
-        let mut again = true;
         match end {
             End::Stored(took) => {
                 metrics::inserted(&table, rows, took);
-                if let Some(away) = shared.gates.answered(&pool, &table, true, now) {
-                    info!(%tenant, %table, away_ms = away.as_millis(), "inserts into {table} work again");
-                }
-                slot.alone_until = None;
                 metrics::progress(self.unit, rows);
-                let before = slot.rows.held();
-                let tokens = slot.rows.done();
-                self.settled(key, before, tokens);
+                self.done(key, id);
+                self.recovers(key, pool, true);
             }
             End::Parked(first) => {
                 slot.untold += rows;
@@ -162,51 +190,43 @@ impl UnitLoop {
                     slot.told = Some(now);
                     warn!(%tenant, %table, rows, "{rows} rows of {table} were refused and are parked, of late {first}");
                 }
-                let before = slot.rows.held();
-                let tokens = slot.rows.done();
-                self.settled(key, before, tokens);
+                self.done(key, id);
             }
             End::Failed(error, took) => {
                 metrics::insert(error.failure.name(), took);
-                let wait = slot.rows.failed(&error, now, shared.options.missing_table_hold);
-                if wait {
-                    metrics::retried(&table, rows, error.failure.name());
-                    let alone = error.table_scoped || error.failure == crate::Failure::NoTable;
-                    let scope = if alone { Scope::Table(pool, table.clone()) } else { Scope::Pool(pool) };
-                    let delay = |n| shared.options.backoff.delay(n, &*shared.parts.entropy);
-                    let (failures, since, until) = shared.gates.failed(scope, now, delay);
-                    slot.alone_until = alone.then_some(until);
-                    // the first failure, and then about every half minute once the delays have grown
-                    if failures == 1 || failures >= 5 {
-                        warn!(%tenant, %table, rows, failures, since_ms = since.as_millis(), %error,
-                            "insert into {table} failed, retrying");
+                if slot.rows.failed(id, &error, now, &shared.options) {
+                    self.backs_off(key, pool, rows, &error);
+                    if self.flushing && !self.in_doubt(key) {
+                        return;
                     }
-                    again = !self.flushing || slot.rows.in_doubt();
                 } else {
                     // It answered, with a refusal: the pool works.
-                    shared.gates.answered(&pool, &table, false, now);
                     debug!(%tenant, %table, rows, %error, "insert into {table} refused, isolating");
+                    self.recovers(key, pool, false);
                 }
             }
             End::NotParked(error) => {
-                slot.rows.not_now();
+                slot.rows.not_now(id);
                 warn!(%tenant, %table, rows, %error, "parking rows of {table} failed, retrying");
-                self.set_timer(key, Some(now + Duration::from_secs(1)));
+                self.set_timer(key, Some(now + PARK_AGAIN));
                 return;
             }
         }
-        if again {
-            self.consider(key, false);
-            self.bound_failing(key);
-        }
+        self.consider(key, false);
+        self.bound_failing(key);
     }
 
-    fn settled(&mut self, key: Key, before: (usize, usize), tokens: Vec<AckToken>) {
-        if let Some(slot) = self.tables.get(key).and_then(Option::as_ref) {
-            let after = slot.rows.held();
-            self.held_rows = self.held_rows.saturating_sub(before.0 - after.0);
-            self.held_bytes = self.held_bytes.saturating_sub(before.1 - after.1);
-        }
+    fn in_doubt(&self, key: Key) -> bool {
+        self.tables.get(key).and_then(Option::as_ref).is_some_and(|slot| slot.rows.in_doubt())
+    }
+
+    /// Work of a table is done: what it holds no longer is settled.
+    fn done(&mut self, key: Key, id: WorkId) {
+        let Some(slot) = self.tables.get_mut(key).and_then(Option::as_mut) else { return };
+        let mut settled = slot.rows.held();
+        let tokens = slot.rows.done(id);
+        settled.sub(slot.rows.held());
+        self.held.sub(settled);
         self.settle_later(tokens, Verdict::Ack);
     }
 
@@ -274,8 +294,9 @@ impl UnitLoop {
         let tokens = self.tables.iter().flatten().flat_map(|slot| slot.rows.tokens()).collect::<Vec<_>>();
         self.settle_later(tokens, Verdict::InProgress);
         for key in 0..self.tables.len() {
-            if self.tables[key].as_ref().is_some_and(|slot| slot.rows.is_empty() && !slot.rows.in_flight()) {
+            if self.tables[key].as_ref().is_some_and(|slot| slot.rows.is_empty()) {
                 self.set_timer(key, None);
+                self.set_failing(key, None);
                 if let Some(slot) = self.tables[key].take() {
                     self.by_name.remove(&(slot.rows.tenant, slot.rows.table));
                     self.free.push(key);

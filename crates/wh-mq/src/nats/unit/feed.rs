@@ -81,6 +81,11 @@ impl Feed for NatsFeed {
         self.term.set_budget(budget);
     }
 
+    fn max_unsettled(&self) -> Option<usize> {
+        let (_, durable) = self.shared.durable("feed", self.term.unit).ok()?;
+        usize::try_from(durable.max_ack_pending).ok()
+    }
+
     async fn halt(&mut self) -> Result<()> {
         self.stopping("halt")?;
         let (done, halted) = oneshot::channel();

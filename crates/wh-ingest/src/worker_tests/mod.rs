@@ -1,6 +1,9 @@
 //! The worker over the queue in memory and the sink in memory, in paused time.
 
-use crate::{Failure, Memory, Options, Parts, Script, Worker};
+mod backing;
+mod order;
+
+use crate::{Failure, Memory, Options, Parts, Script, Sinks, Worker};
 use bytes::Bytes;
 use std::{sync::Arc, time::Duration};
 use wh_mq::{Allowance, Broker, DeadLetterQuery, sim};
@@ -15,6 +18,8 @@ struct Bench {
     stop: Stop,
     tasks: Tasks,
     next_id: u64,
+    /// Who publishes.
+    tenant: Tenant,
 }
 
 fn table(name: &str) -> Table {
@@ -23,6 +28,12 @@ fn table(name: &str) -> Table {
 
 impl Bench {
     fn new(options: Options) -> Self {
+        let sink = Arc::new(Memory::new());
+        Self::over(options, sink.clone(), Arc::new(sink))
+    }
+
+    /// Over sinks of the test's own; `sink` is the one it looks at.
+    fn over(options: Options, sink: Arc<Memory>, sinks: Arc<dyn Sinks>) -> Self {
         let clock = Arc::new(SimClock::new(Timestamp::from_millis(1_750_000_000_000)));
         let broker = sim::Broker::new(sim::Options {
             epoch: Epoch(7),
@@ -33,19 +44,15 @@ impl Bench {
             dead_letter_share: 10,
             clock: clock.clone(),
         });
-        let mut bench =
-            Self { broker, sink: Arc::new(Memory::new()), stop: Stop::new(), tasks: Tasks::new(), next_id: 0 };
-        bench.run(options, clock);
+        let (stop, tasks, tenant) = (Stop::new(), Tasks::new(), Tenant::default());
+        let mut bench = Self { broker, sink, stop, tasks, next_id: 0, tenant };
+        bench.run(options, sinks, clock);
         bench
     }
 
-    fn run(&mut self, options: Options, clock: Arc<SimClock>) {
-        let parts = Parts {
-            broker: Arc::new(self.broker.clone()),
-            sinks: Arc::new(self.sink.clone()),
-            clock,
-            entropy: Arc::new(SeededEntropy::new(1)),
-        };
+    fn run(&mut self, options: Options, sinks: Arc<dyn Sinks>, clock: Arc<SimClock>) {
+        let parts =
+            Parts { broker: Arc::new(self.broker.clone()), sinks, clock, entropy: Arc::new(SeededEntropy::new(1)) };
         let (worker, stop) = (Worker::new(parts, options), self.stop.clone());
         self.tasks.spawn("worker", async move { worker.run(stop).await.unwrap() });
     }
@@ -63,7 +70,7 @@ impl Bench {
         id[..8].copy_from_slice(&self.next_id.to_be_bytes());
         let block = Block {
             id: BlockId(id),
-            tenant: Tenant::default(),
+            tenant: self.tenant.clone(),
             table: table(name),
             received: Timestamp::from_millis(1_750_000_000_000),
             rows,
