@@ -3,7 +3,7 @@
 use super::{Schema, read};
 use crate::{Client, Error, Kind, Result, error::Purpose};
 use parking_lot::Mutex;
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tokio::sync::{mpsc, oneshot, watch};
 use wh_types::{Backoff, Clock, Entropy, Stop, Tasks, Timestamp};
 
@@ -47,6 +47,9 @@ pub struct DiscoveryStats {
 /// What a caller of [`SchemaHandle::refresh`] waits for.
 type Reply = oneshot::Sender<Result<Arc<Schema>, Arc<Error>>>;
 
+/// Most tables that one warning names.
+const NAMED: usize = 10;
+
 /// More calls than this wait for room before they wait for their read.
 const WAITING: usize = 1024;
 
@@ -60,6 +63,8 @@ pub struct Discovery {
     current: watch::Sender<Option<Arc<Schema>>>,
     stats: Arc<Mutex<DiscoveryStats>>,
     calls: mpsc::Receiver<Reply>,
+    /// Tables without a deduplication window that were told of.
+    told: BTreeSet<String>,
 }
 
 impl Discovery {
@@ -78,7 +83,7 @@ impl Discovery {
         let (sender, calls) = mpsc::channel(WAITING);
         let stats = Arc::new(Mutex::new(DiscoveryStats::default()));
         let handle = SchemaHandle { current: seen, stats: stats.clone(), calls: Some(sender) };
-        let discovery = Self { client, options, clock, entropy, current, stats, calls };
+        let discovery = Self { client, options, clock, entropy, current, stats, calls, told: BTreeSet::new() };
         // its end is told by the group; readers keep the last view
         drop(tasks.spawn("discovery", discovery.run(stop)));
         handle
@@ -128,7 +133,7 @@ impl Discovery {
     }
 
     /// Puts a whole view in place. What did not change stays the same `Arc`, and waiters are woken only by a change.
-    fn adopt(&self, mut schema: Schema) -> Arc<Schema> {
+    fn adopt(&mut self, mut schema: Schema) -> Arc<Schema> {
         let old = self.current.borrow().clone();
         let mut changed = true;
         if let Some(old) = &old {
@@ -151,6 +156,7 @@ impl Discovery {
             *current = Some(schema.clone());
             changed
         });
+        self.tell_windows(&schema);
         let mut stats = self.stats.lock();
         if old.is_none() || stats.last_error.is_some() {
             tracing::info!(tables = schema.tables.len(), version = %schema.version, "schema of {:?} is read", self.client);
@@ -159,6 +165,26 @@ impl Discovery {
         stats.last_error = None;
         stats.taken_at = Some(schema.taken_at);
         schema
+    }
+
+    /// Warns of tables that keep no tokens, each once: an insert whose answer is lost is repeated, and may double there.
+    fn tell_windows(&mut self, schema: &Schema) {
+        let without = schema.tables.values().filter(|table| table.deduplication_window == Some(0));
+        let mut new: Vec<&str> = without.map(|table| &*table.name).filter(|name| !self.told.contains(*name)).collect();
+        let tables = new.len();
+        if tables == 0 {
+            return;
+        }
+        self.told.extend(new.iter().map(|name| (*name).to_owned()));
+        new.truncate(NAMED);
+        let names = new.join(", ");
+        tracing::warn!(
+            tables,
+            names,
+            "{tables} tables keep no tokens of inserts: one whose answer is lost may be stored twice there; set \
+             non_replicated_deduplication_window to 1000 on them ({names}{})",
+            if tables > NAMED { ", …" } else { "" }
+        );
     }
 
     fn failed(&self, error: Error) -> Error {

@@ -68,6 +68,9 @@ pub struct TableSchema {
     pub name: String,
     /// Its engine (`MergeTree`, `View`, ...).
     pub engine: String,
+    /// How many inserts' tokens it remembers, so that a repeated one is stored once; 0: none. `None` where its engine has
+    /// no such thing, or it is not known.
+    pub deduplication_window: Option<u64>,
     columns: Vec<Column>,
     by_name: HashMap<String, usize>,
 }
@@ -78,7 +81,14 @@ impl TableSchema {
     pub fn new(name: impl Into<String>, engine: impl Into<String>, mut columns: Vec<Column>) -> Self {
         columns.sort_by_key(|column| column.position);
         let by_name = columns.iter().enumerate().map(|(at, column)| (column.name.clone(), at)).collect();
-        Self { name: name.into(), engine: engine.into(), columns, by_name }
+        Self { name: name.into(), engine: engine.into(), deduplication_window: None, columns, by_name }
+    }
+
+    /// The same with another window.
+    #[must_use]
+    pub fn with_deduplication_window(mut self, window: Option<u64>) -> Self {
+        self.deduplication_window = window;
+        self
     }
 
     /// The columns in the order of their positions.

@@ -19,7 +19,15 @@ SELECT 'column', toValidUTF8(c.table), t.engine, toValidUTF8(c.name), toValidUTF
     toValidUTF8(c.default_expression), toString(c.position)
 FROM system.columns AS c
 INNER JOIN (SELECT name, engine FROM system.tables WHERE database = currentDatabase()) AS t ON c.table = t.name
-WHERE c.database = currentDatabase()";
+WHERE c.database = currentDatabase()
+UNION ALL
+SELECT 'window', toValidUTF8(name), engine,
+    extract(engine_full, '[ ,]non_replicated_deduplication_window = ([0-9]+)'),
+    extract(engine_full, '[ ,]replicated_deduplication_window = ([0-9]+)'), '', '', ''
+FROM system.tables WHERE database = currentDatabase() AND engine LIKE '%MergeTree'
+UNION ALL
+SELECT 'default', name, value, '', '', '', '', '' FROM system.merge_tree_settings
+WHERE name IN ('non_replicated_deduplication_window', 'replicated_deduplication_window')";
 
 /// Reads the client's database. `taken_at` is when the reading began.
 pub(super) async fn read(client: &Client, taken_at: Timestamp, timeout: Duration) -> Result<Schema> {
@@ -34,6 +42,7 @@ fn parse(answer: &[u8], taken_at: Timestamp) -> Result<Schema, String> {
     let mut server = None;
     let mut settings = Vec::new();
     let mut tables: BTreeMap<String, (String, Vec<Column>)> = BTreeMap::new();
+    let mut windows = Windows::default();
     for (at, line) in answer.split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty()) {
         let [part, a, b, c, d, e, f, g]: [Cow<'_, str>; 8] =
             serde_json::from_slice(line).map_err(|cause| format!("line {} of the schema: {cause}", at + 1))?;
@@ -55,6 +64,8 @@ fn parse(answer: &[u8], taken_at: Timestamp) -> Result<Schema, String> {
                 let table = tables.entry(a.into_owned()).or_insert_with(|| (b.into_owned(), Vec::new()));
                 table.1.push(column);
             }
+            "window" => windows.table(a.into_owned(), &b, &c, &d),
+            "default" => windows.server(&a, &b),
             other => return Err(format!("line {} of the schema has the unknown part {other:?}", at + 1)),
         }
     }
@@ -64,9 +75,40 @@ fn parse(answer: &[u8], taken_at: Timestamp) -> Result<Schema, String> {
     }
     let tables = tables
         .into_iter()
-        .map(|(name, (engine, columns))| (name.clone(), Arc::new(TableSchema::new(name, engine, columns))))
+        .map(|(name, (engine, columns))| {
+            let table = TableSchema::new(name.clone(), engine, columns);
+            let table = table.with_deduplication_window(windows.of(&name));
+            (name, Arc::new(table))
+        })
         .collect();
     Ok(Schema { version, timezone, settings: Arc::new(settings.into_iter().collect()), tables, taken_at })
+}
+
+/// How many inserts' tokens a table remembers: as its definition says, else as the server has it.
+#[derive(Debug, Default)]
+struct Windows {
+    /// Whether the table is replicated, and what its definition says.
+    tables: BTreeMap<String, (bool, Option<u64>)>,
+    plain: Option<u64>,
+    replicated: Option<u64>,
+}
+
+impl Windows {
+    fn table(&mut self, name: String, engine: &str, plain: &str, replicated: &str) {
+        let copies = engine.starts_with("Replicated") || engine.starts_with("Shared");
+        let own = if copies { replicated } else { plain };
+        self.tables.insert(name, (copies, own.parse().ok()));
+    }
+
+    fn server(&mut self, setting: &str, value: &str) {
+        let known = if setting.starts_with("non_") { &mut self.plain } else { &mut self.replicated };
+        *known = value.parse().ok();
+    }
+
+    fn of(&self, table: &str) -> Option<u64> {
+        let (copies, own) = self.tables.get(table)?;
+        own.or(if *copies { self.replicated } else { self.plain })
+    }
 }
 
 fn kind(text: &str) -> Option<ColumnKind> {
@@ -89,6 +131,13 @@ mod tests {
 ["column","t","MergeTree","a","UInt64","","","1"]
 ["server","26.7.2.1","Etc/UTC","","","","",""]
 ["column","v","View","x","String","","","1"]
+["column","w","MergeTree","x","String","","","1"]
+["column","r","ReplicatedMergeTree","x","String","","","1"]
+["window","t","MergeTree","100","","","",""]
+["window","w","MergeTree","","","","",""]
+["window","r","ReplicatedMergeTree","","","","",""]
+["default","non_replicated_deduplication_window","0","","","","",""]
+["default","replicated_deduplication_window","1000","","","","",""]
 "#;
 
     #[test]
@@ -96,7 +145,9 @@ mod tests {
         let schema = parse(WHOLE.as_bytes(), Timestamp::default()).unwrap();
         assert_eq!((&*schema.version, &*schema.timezone), ("26.7.2.1", "Etc/UTC"));
         assert_eq!(schema.settings.value("async_insert"), Some("1"));
-        assert_eq!(schema.tables.keys().collect::<Vec<_>>(), ["t", "v"]);
+        assert_eq!(schema.tables.keys().collect::<Vec<_>>(), ["r", "t", "v", "w"]);
+        let window = |table: &str| schema.table(table).unwrap().deduplication_window;
+        assert_eq!(["r", "t", "v", "w"].map(window), [Some(1_000), Some(100), None, Some(0)]);
         let table = schema.table("t").unwrap();
         assert_eq!(table.columns().iter().map(|c| &*c.name).collect::<Vec<_>>(), ["a", "b"]);
         assert!(table.column("a").unwrap().required() && !table.column("b").unwrap().required());
@@ -110,7 +161,7 @@ mod tests {
         for (broken, named) in [
             (without(3), "server"),
             (without(1), "settings"),
-            (WHOLE[..WHOLE.len() - 5].to_owned(), "line 5"),
+            (WHOLE[..WHOLE.len() - 5].to_owned(), "line 12"),
             (WHOLE.replace("DEFAULT", "NEW"), "default kind"),
             (String::new(), "server"),
         ] {
