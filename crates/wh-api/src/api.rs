@@ -115,7 +115,13 @@ fn routes(app: &Arc<App>) -> Router {
         .route("/v1/ops/query", post(ops::sql))
         .route("/v1/ops/schema", get(ops::schema))
         .route("/v1/ops/schema/refresh", post(ops::refresh))
-        .route("/v1/ops/dlq/stats", get(ops::dead_letters))
+        .route("/v1/ops/dlq/stats", get(ops::dlq_stats))
+        .route("/v1/ops/dead-letters", get(ops::dead_letters::list))
+        .route("/v1/ops/dead-letters/counts", get(ops::dead_letters::counts))
+        .route("/v1/ops/dead-letters/check", post(ops::dead_letters::check))
+        .route("/v1/ops/dead-letters/replay", post(ops::dead_letters::replay))
+        .route("/v1/ops/dead-letters/purge", post(ops::dead_letters::purge))
+        .route("/v1/ops/dead-letters/{id}", get(ops::dead_letters::show))
         .route("/v1/ops/queue", get(ops::queue));
     if app.options.surface == Surface::Full {
         router = router

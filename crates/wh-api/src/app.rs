@@ -64,6 +64,8 @@ pub(crate) struct App {
     pub(crate) meters: Arc<Meters>,
     pub(crate) hub: Arc<Hub>,
     pub(crate) streams: Arc<Semaphore>,
+    /// Check, replay and purge of dead letters: one at a time, so that live traffic keeps its share.
+    pub(crate) replaying: Semaphore,
     pub(crate) version: Version,
     pub(crate) checks: Vec<Check>,
     pub(crate) metrics: Option<(String, RenderMetrics)>,
@@ -108,6 +110,7 @@ impl App {
             meters,
             hub: Arc::new(hub),
             streams: Arc::new(Semaphore::new(options.max_streams)),
+            replaying: Semaphore::new(1),
             version: parts.version,
             checks: parts.checks,
             metrics: parts.metrics,

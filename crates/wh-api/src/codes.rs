@@ -93,6 +93,9 @@ codes! {
     QUEUE_FAILED = "queue.failed", 503, Some(30), "The queue failed in a way that an operator must look at.";
     QUEUE_UNSUPPORTED = "queue.unsupported", 501, None, "This queue has no such operation.";
 
+    DEAD_LETTER_NOT_FOUND = "dead_letter.not_found", 404, None, "There is no such dead letter: it was replayed, purged, or dropped for want of room.";
+    DEAD_LETTERS_BUSY = "dead_letter.busy", 503, Some(5), "This process checks, replays or purges other dead letters right now; one request at a time does.";
+
     QUERY_INVALID = "query.invalid", 400, None, "The query has the wrong form; the text names the member.";
     CLICKHOUSE_LIMIT = "clickhouse.limit_exceeded", 400, None, "The query needs more than it may use.";
     CLICKHOUSE_REJECTED = "clickhouse.rejected", 400, None, "ClickHouse refuses the query; the text is its own.";

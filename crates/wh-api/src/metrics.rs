@@ -40,6 +40,12 @@ pub const METRICS: &[(&str, &str, &str, &str)] = &[
         "fate",
         "unanswered blocks by what a probe found: stored, released, lost",
     ),
+    (
+        "wavehouse_dead_letters_replayed_total",
+        "counter",
+        "tenant, table, code",
+        "dead letters an operator replayed whose rows are in the queue again",
+    ),
     ("wavehouse_ingest_held_bytes", "gauge", "", "bytes of bodies and gathered rows in memory"),
     ("wavehouse_auth_operator_key_failures_total", "counter", "", "wrong operator keys"),
     ("wavehouse_sse_active_streams", "gauge", "", "open streams"),
@@ -73,6 +79,7 @@ pub(crate) struct Meters {
     pub(crate) gaps: FrameMeters,
     tables: LabelCap,
     types: LabelCap,
+    codes: LabelCap,
 }
 
 /// Frames of one kind on live streams.
@@ -108,6 +115,7 @@ impl Meters {
             gaps: FrameMeters::new("gap"),
             tables: LabelCap::new(MAX_LABELS),
             types: LabelCap::new(MAX_LABELS),
+            codes: LabelCap::new(MAX_LABELS),
         }
     }
 
@@ -120,10 +128,21 @@ impl Meters {
     }
 
     pub(crate) fn table(&self, tenant: &Tenant, table: &Table) -> TableMeters {
+        TableMeters::new(&tenant.as_str().to_owned().into(), &self.table_label(tenant, table))
+    }
+
+    fn table_label(&self, tenant: &Tenant, table: &Table) -> SharedString {
         // the cap is on pairs: two tenants may have tables of one name
         let capped = &*self.tables.get(&format!("{tenant}.{table}")) == OTHER_LABEL;
-        let table = if capped { OTHER_LABEL.into() } else { SharedString::from(table.as_str().to_owned()) };
-        TableMeters::new(&tenant.as_str().to_owned().into(), &table)
+        if capped { OTHER_LABEL.into() } else { SharedString::from(table.as_str().to_owned()) }
+    }
+
+    /// A dead letter, parked under `code`, whose row is in the queue again.
+    pub(crate) fn replayed(&self, tenant: &Tenant, table: &Table, code: &str) {
+        let (table, code) = (self.table_label(tenant, table), SharedString::from(self.codes.get(code)));
+        counter!("wavehouse_dead_letters_replayed_total",
+            "tenant" => tenant.as_str().to_owned(), "table" => table, "code" => code)
+        .increment(1);
     }
 }
 

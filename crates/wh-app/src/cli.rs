@@ -1,7 +1,7 @@
 //! The command line: flags in, exit code out. What a command does stands elsewhere.
 
 use crate::{
-    About, Exit, doctor, doctor_clickhouse, error::with_causes, health, mq_cli, parts, place::Place, queue,
+    About, Exit, dlq_cli, doctor, doctor_clickhouse, error::with_causes, health, mq_cli, parts, place::Place, queue,
     queue_report, run, telemetry::install_logs,
 };
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -47,6 +47,8 @@ enum Command {
     /// What to create on a NATS cluster: print it, permit it, judge it, plan it
     #[command(subcommand)]
     Mq(Box<mq_cli::MqCommand>),
+    /// The dead letters of a running server: list, show, count, check, replay and purge them
+    Dlq(Box<dlq_cli::Dlq>),
     /// Measure what the data folder's disk can do and what ingest rate to expect, and see whether ClickHouse can be used:
     /// exit code 1 when somebody must change something
     Doctor,
@@ -140,6 +142,7 @@ pub fn run_with(
         Command::Queue(QueueCommand::Inspect(args)) => look(args, inspect::inspect, place, out, err),
         Command::Queue(QueueCommand::Verify(args)) => look(args, inspect::verify, place, out, err),
         Command::Mq(command) => mq_cli::run(*command, place, out, err),
+        Command::Dlq(command) => dlq_cli::run(*command, place, out, err),
         Command::Doctor => with_config(place, err, |loaded, err| examine(&loaded, out, err)),
         Command::Health { url: Some(url) } => ask(&url, err),
         Command::Health { url: None } => {

@@ -127,6 +127,7 @@ pub struct DeadLetterPage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeadLetterCursor(u64);
 
+#[cfg(any(feature = "embedded", feature = "nats", feature = "sim", test))]
 impl DeadLetterCursor {
     /// The first place not yet looked at, in the backend's own counting.
     pub(crate) fn new(place: u64) -> Self {

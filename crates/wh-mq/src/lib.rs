@@ -15,6 +15,7 @@ pub mod embedded;
 mod error;
 #[cfg(feature = "sim")]
 pub mod faulty;
+mod happening;
 #[cfg(any(feature = "embedded", feature = "sim"))]
 #[cfg_attr(
     not(all(feature = "embedded", feature = "sim")),
@@ -36,8 +37,7 @@ pub use dead_letter::{
     BadCursor, DeadLetter, DeadLetterCursor, DeadLetterFilter, DeadLetterId, DeadLetterPage, DeadLetterQuery,
 };
 pub use error::{Error, Kind, Result};
-pub use port::{
-    AckToken, Allowance, Broker, Budget, Delivery, Feed, From, Gap, Happening, History, Receipt, Settle, Verdict,
-};
+pub use happening::{From, Gap, Happening};
+pub use port::{AckToken, Allowance, Broker, Budget, Delivery, Feed, History, Receipt, Settle, Verdict};
 pub use status::{BrokerStatus, TenantStatus};
 pub use unit::Unit;

@@ -68,10 +68,10 @@
 //! # Life
 //! - **mq60** After `close` every method answers `Stopping`, waiting ones too, and what was stored is there on reopen.
 
-use crate::{BrokerStatus, DeadLetter, DeadLetterId, DeadLetterPage, DeadLetterQuery, Result, Unit};
+use crate::{BrokerStatus, DeadLetter, DeadLetterId, DeadLetterPage, DeadLetterQuery, From, Happening, Result, Unit};
 use async_trait::async_trait;
 use std::{collections::BTreeSet, fmt::Debug, sync::Arc, time::Duration};
-use wh_types::{Block, BlockId, Cursor, Table, Tenant, Timestamp};
+use wh_types::{Block, BlockId, Cursor, Table, Tenant};
 
 /// How a publish of one block ended well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,37 +146,6 @@ pub enum Verdict {
     },
     /// Still at it: its `ack_wait` begins anew.
     InProgress,
-}
-
-/// Where a history begins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum From {
-    /// With the next block stored.
-    Now,
-    /// After this block.
-    After(Cursor),
-    /// With the first block received at or after this time.
-    Time(Timestamp),
-}
-
-/// What a history shows next.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Happening {
-    /// A block of the table.
-    Block(Cursor, Block),
-    /// What follows is live. Once, also when nothing was replayed.
-    Live,
-    /// Something is missing here.
-    Gap(Gap),
-}
-
-/// What a reader missed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gap {
-    /// After this block, where it is known.
-    pub after: Option<Cursor>,
-    /// Before this block, where it is known.
-    pub before: Option<Cursor>,
 }
 
 /// The queue. One implementation per backend; a wrapper implements every method.

@@ -11,6 +11,6 @@ mod records;
 pub(crate) use answer::Summary;
 pub(crate) use coalesce::{Coalescer, Outcome, PublishOptions, Publishing};
 pub(crate) use handler::ingest;
-pub(crate) use judge::Judge;
+pub(crate) use judge::{Judge, Refusal};
 pub(crate) use plan::Plan;
 pub(crate) use records::{Form, Records, Walk};

@@ -1,10 +1,11 @@
 //! `/v1/ops`: the operator's view and hands. Every path demands the operator key before anything is looked up.
 
+pub(crate) mod dead_letters;
 mod sql;
 mod views;
 
 pub(crate) use sql::sql;
-pub(crate) use views::{dead_letters, queue, refresh, schema};
+pub(crate) use views::{dlq_stats, queue, refresh, schema};
 
 use crate::{app::App, error::ApiError, params::Params, served::TenantState};
 use axum::response::{IntoResponse, Response};

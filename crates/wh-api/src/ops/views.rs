@@ -100,7 +100,7 @@ pub(crate) async fn refresh(State(app): State<Arc<App>>, request: Request) -> Re
 }
 
 /// `GET /v1/ops/dlq/stats`. Counts what the queue keeps, also of tables that are gone.
-pub(crate) async fn dead_letters(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
+pub(crate) async fn dlq_stats(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
     let tenant = enter(&app, request.headers(), request.uri())?;
     let only = Params::new(request.uri()).get("table")?;
     let status = status(&app).await?;

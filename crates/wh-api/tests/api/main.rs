@@ -4,6 +4,7 @@
 
 mod coalesce;
 mod contract;
+mod dead_letters;
 mod engine;
 mod ingest;
 mod ops;

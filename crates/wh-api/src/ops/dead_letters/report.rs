@@ -1,0 +1,98 @@
+//! What a request did, row by row, and where to go on.
+
+use crate::{codes::Code, error::ApiError};
+use serde::Serialize;
+use wh_mq::DeadLetter;
+
+/// What became of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Status {
+    /// Check: ingest would take it.
+    Accepted,
+    /// It is in the queue again.
+    Replayed,
+    /// It was in the queue already, from a replay before.
+    Duplicate,
+    /// It would not be, or was not, taken. It stays.
+    Refused,
+    /// Not tried, or not known to have worked. It stays; try again.
+    NotAttempted,
+    /// It is gone.
+    Purged,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Entry {
+    pub(super) id: String,
+    pub(super) table: String,
+    pub(super) status: Status,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) code: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) column: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) reason: Option<String>,
+    /// Check: the row as it would be stored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) row: Option<String>,
+}
+
+impl Entry {
+    pub(super) fn new(letter: &DeadLetter, status: Status) -> Self {
+        let (id, table) = (letter.id.to_string(), letter.table.to_string());
+        Self { id, table, status, code: None, column: None, reason: None, row: None }
+    }
+
+    pub(super) fn because(mut self, code: &'static Code, reason: impl Into<String>) -> Self {
+        (self.code, self.reason) = (Some(code.name), Some(reason.into()));
+        self
+    }
+}
+
+/// The answer.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Report {
+    /// Letters that were looked at.
+    pub(super) matched: usize,
+    pub(super) accepted: usize,
+    pub(super) replayed: usize,
+    pub(super) duplicates: usize,
+    pub(super) refused: usize,
+    pub(super) not_attempted: usize,
+    pub(super) purged: usize,
+    pub(super) results: Vec<Entry>,
+    /// Where the same request goes on; `null`: it is through.
+    pub(super) next: Option<String>,
+    /// Why it stopped before its end, where something failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) stopped: Option<Stopped>,
+}
+
+/// What ended a request early.
+#[derive(Debug, Serialize)]
+pub(super) struct Stopped {
+    code: &'static str,
+    reason: String,
+}
+
+impl From<&ApiError> for Stopped {
+    fn from(error: &ApiError) -> Self {
+        Self { code: error.code().name, reason: error.message().to_owned() }
+    }
+}
+
+impl Report {
+    pub(super) fn add(&mut self, entry: Entry) {
+        self.matched += 1;
+        match entry.status {
+            Status::Accepted => self.accepted += 1,
+            Status::Replayed => self.replayed += 1,
+            Status::Duplicate => self.duplicates += 1,
+            Status::Refused => self.refused += 1,
+            Status::NotAttempted => self.not_attempted += 1,
+            Status::Purged => {}
+        }
+        self.results.push(entry);
+    }
+}
