@@ -12,4 +12,5 @@ mod truth;
 mod wire;
 mod world;
 
-pub use world::{Outcome, run, tell};
+pub use script::{Event, Trouble};
+pub use world::{Outcome, Story, run, tell};

@@ -1,4 +1,4 @@
-//! What happens in a run, as its seed has it.
+//! What happens in a run, as its seed or its story has it.
 
 use crate::chance::Chance;
 use std::time::Duration;
@@ -14,7 +14,7 @@ pub(crate) enum Temper {
 
 /// One thing that happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Event {
+pub enum Event {
     /// Another process.
     Join,
     /// One is stopped.
@@ -33,7 +33,7 @@ pub(crate) enum Event {
 
 /// What passes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub enum Trouble {
     /// It is frozen.
     Frozen,
     /// It is cut off from the queue and the lease store, not from the sink.

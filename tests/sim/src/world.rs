@@ -51,9 +51,13 @@ pub fn run(seed: u64) -> Result<Outcome, String> {
 
 /// The same with everything that happened.
 pub fn tell(seed: u64) -> (Vec<String>, Result<Outcome, String>) {
+    play(|| World::new(seed, None))
+}
+
+fn play(world: impl FnOnce() -> World) -> (Vec<String>, Result<Outcome, String>) {
     match tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build() {
         Ok(runtime) => runtime.block_on(async {
-            let world = World::new(seed);
+            let world = world();
             let truth = world.truth().clone();
             let outcome = world.run().await;
             (truth.told(), outcome)
@@ -62,10 +66,32 @@ pub fn tell(seed: u64) -> (Vec<String>, Result<Outcome, String>) {
     }
 }
 
+/// A run in which happens what it says and nothing else. The seed chooses to whom.
+#[derive(Clone, Debug)]
+pub struct Story {
+    /// Processes at the beginning.
+    pub processes: u64,
+    /// What happens so many milliseconds after the beginning, in order.
+    pub events: Vec<(u64, Event)>,
+    /// Whether each row must come once and in order.
+    pub exactly: bool,
+}
+
+impl Story {
+    /// Plays it; for some time beyond its last event.
+    ///
+    /// # Errors
+    /// As [`run`].
+    pub fn play(&self, seed: u64) -> Result<Outcome, String> {
+        play(|| World::new(seed, Some(self.clone()))).1
+    }
+}
+
 struct World {
     seed: u64,
     chance: Chance,
     temper: Temper,
+    story: Option<Story>,
     around: Surroundings,
     processes: Vec<Process>,
     started: u64,
@@ -74,9 +100,13 @@ struct World {
 }
 
 impl World {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, story: Option<Story>) -> Self {
         let chance = Chance::new(seed);
-        let temper = Temper::of(&chance);
+        let temper = match &story {
+            Some(story) if story.exactly => Temper::Gentle,
+            Some(_) => Temper::Harsh,
+            None => Temper::of(&chance),
+        };
         let clock = Arc::new(SimClock::new(Timestamp::from_millis(1_750_000_000_000)));
         let queue = sim::Broker::new(sim::Options {
             epoch: Epoch(7),
@@ -87,35 +117,30 @@ impl World {
             dead_letter_share: 10,
             clock: clock.clone(),
         });
-        let (tasks, truth) = (Tasks::new(), Truth::new(clock));
+        let (tasks, truth) = (Tasks::new(), Truth::new(clock, temper == Temper::Gentle));
         let weather = Weather {
             chance: Chance::new(seed ^ 0x5eed),
             tasks: tasks.clone(),
             slow: Mutex::new(Duration::from_millis(50)),
-            fails: Mutex::new(temper.sink_fails(&chance)),
-            keeps_tokens: temper == Temper::Harsh && chance.percent(50),
+            fails: Mutex::new(if story.is_some() { (0, 0) } else { temper.sink_fails(&chance) }),
+            keeps_tokens: story.is_none() && temper == Temper::Harsh && chance.percent(50),
         };
         let around = Surroundings { queue, store: leases::Cluster::new(), weather: Arc::new(weather), truth, tasks };
-        Self { seed, chance, temper, around, processes: Vec::new(), started: 0, heals: Vec::new() }
+        Self { seed, chance, temper, story, around, processes: Vec::new(), started: 0, heals: Vec::new() }
     }
 
     async fn run(mut self) -> Result<Outcome, String> {
         self.truth().note(format!("seed {}: {:?}", self.seed, self.temper));
-        for _ in 0..=self.chance.below(3) {
+        let processes = self.story.as_ref().map_or_else(|| 1 + self.chance.below(3), |story| story.processes);
+        for _ in 0..processes {
             self.join();
         }
         let (publishing, stop) = (Arc::new(AtomicBool::new(true)), Stop::new());
         let publisher = publish(self.around.clone(), self.seed, publishing.clone(), stop.clone());
         let published = self.around.tasks.spawn("publisher", publisher);
-        let end = self.now() + self.chance.millis(30_000, 90_000);
-        while self.now() < end {
-            let until = self.now() + self.chance.millis(200, 9_000);
-            while self.now() < until {
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                self.heal(false);
-                self.look_after();
-            }
-            self.happen(self.temper.event(&self.chance));
+        match self.story.take() {
+            Some(story) => self.told(&story).await,
+            None => self.by_chance().await,
         }
         stop.give();
         if published.await.is_err() {
@@ -123,11 +148,47 @@ impl World {
         }
         self.settle().await;
         self.end().await;
-        let exactly = self.temper == Temper::Gentle;
-        self.truth().compare(exactly);
+        self.truth().compare();
         self.truth().verdict()?;
         let (accepted, stored) = self.truth().rows();
         Ok(Outcome { accepted, stored, trace: self.truth().trace() })
+    }
+
+    async fn by_chance(&mut self) {
+        let end = self.now() + self.chance.millis(30_000, 90_000);
+        while self.now() < end {
+            self.pass(self.now() + self.chance.millis(200, 9_000)).await;
+            self.happen(self.temper.event(&self.chance));
+            self.nothing_is_lost().await;
+        }
+    }
+
+    async fn told(&mut self, story: &Story) {
+        let began = self.now();
+        for (at, event) in &story.events {
+            self.pass(began + Duration::from_millis(*at)).await;
+            self.happen(*event);
+            self.nothing_is_lost().await;
+        }
+        self.pass(self.now() + LEASE * 2).await;
+        self.nothing_is_lost().await;
+    }
+
+    async fn pass(&mut self, until: Mono) {
+        while self.now() < until {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            self.heal(false);
+            self.look_after();
+        }
+    }
+
+    /// Every accepted row is in the sink, or in the queue still.
+    async fn nothing_is_lost(&self) {
+        let (accepted, arrived) = self.truth().arrived();
+        let queued = self.unsettled().await;
+        if arrived + queued < accepted {
+            self.truth().wrong(format!("of {accepted} rows {arrived} are stored, and the queue has {queued}"));
+        }
     }
 
     fn truth(&self) -> &Truth {

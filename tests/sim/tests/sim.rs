@@ -1,7 +1,8 @@
 //! The seeds. `WH_SIM_SEED=n cargo test -p sim --test sim one_seed` runs one and tells what happened;
 //! `WH_SIM_SEEDS=500..3000 cargo test -p sim --profile quick --test sim further_seeds` runs many.
 
-use std::collections::BTreeSet;
+use sim::{Event, Story, Trouble};
+use std::{collections::BTreeSet, time::Duration};
 
 /// Seeds that failed once.
 const REGRESSIONS: &str = include_str!("../regressions.txt");
@@ -83,4 +84,52 @@ fn one_seed() {
     let (told, outcome) = sim::tell(seed);
     println!("{}", told.join("\n"));
     println!("seed {seed}: {:?}", outcome.unwrap_or_else(|story| panic!("{story}")));
+}
+
+/// Plays a story with three processes from 20 s on, for some seeds: they choose whom it meets. Gives how many rows doubled.
+fn told(exactly: bool, events: &[Event]) -> u64 {
+    let inserts = [(0, Event::Inserts(Duration::from_secs(2)))];
+    let events = inserts.into_iter().chain(events.iter().map(|event| (20_000, *event))).collect();
+    let story = Story { processes: 3, events, exactly };
+    let outcomes = (0..10).map(|seed| story.play(seed).unwrap_or_else(|wrong| panic!("seed {seed}: {wrong}")));
+    outcomes.map(|outcome| outcome.stored - outcome.accepted).sum()
+}
+
+#[test]
+fn a_crash_loses_nothing_and_doubles_only_what_was_being_inserted() {
+    assert!(told(false, &[Event::Kill]) > 0, "an insert of 2 s was under way");
+}
+
+#[test]
+fn a_pause_that_is_longer_than_a_lease_loses_nothing_and_no_insert_begins_after_it_under_the_old_term() {
+    assert!(told(false, &[Event::For(Trouble::Frozen, Duration::from_secs(25))]) > 0);
+}
+
+#[test]
+fn a_pause_that_is_shorter_than_a_term_changes_nothing() {
+    assert_eq!(told(true, &[Event::For(Trouble::Frozen, Duration::from_secs(5))]), 0);
+}
+
+#[test]
+fn a_process_cut_off_from_nats_and_not_from_clickhouse_begins_no_insert_once_its_term_is_over() {
+    assert!(
+        told(false, &[Event::For(Trouble::Cut, Duration::from_secs(40))]) > 0,
+        "what it had inserted was not settled"
+    );
+}
+
+#[test]
+fn a_slow_lease_store_costs_no_row_its_place() {
+    let slow = Event::SlowLeases(Duration::from_millis(900));
+    told(true, &[slow, slow, Event::Join, Event::Stop]);
+}
+
+#[test]
+fn lost_answers_of_the_lease_store_cost_no_row_its_place_while_some_arrive() {
+    told(true, &[Event::LoseAnswers(20), Event::Join, Event::Stop]);
+}
+
+#[test]
+fn a_process_that_hears_nothing_of_the_lease_store_for_longer_than_its_term_loses_no_row() {
+    told(false, &[Event::For(Trouble::Deaf, Duration::from_secs(20)), Event::Join]);
 }
