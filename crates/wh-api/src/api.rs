@@ -5,7 +5,7 @@ use crate::{
     app::App,
     codes,
     error::{ApiError, internal},
-    ingest, ops, probes, query, request_id, stream,
+    ingest, openapi, ops, probes, query, request_id, stream,
 };
 use axum::{
     Router,
@@ -27,6 +27,7 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
+    time::Duration,
 };
 use tower::{BoxError, Service};
 
@@ -70,7 +71,7 @@ impl Api {
         let handled = if route.bounds_itself() {
             Ok(handled.await)
         } else {
-            tokio::time::timeout(app.options.request_timeout, handled).await
+            tokio::time::timeout(app.options.request_timeout + route.grace(), handled).await
         };
         let mut response = match handled {
             Ok(Ok(Ok(response))) => response,
@@ -85,7 +86,10 @@ impl Api {
                 ApiError::new(&codes::REQUEST_TIMEOUT, text).into_response()
             }
         };
-        if let Some(error) = response.extensions_mut().remove::<ApiError>() {
+        if let Some(mut error) = response.extensions_mut().remove::<ApiError>() {
+            if route == Route::Ingest {
+                error = error.with_some_summary();
+            }
             let shown = id.to_str().unwrap_or_default();
             tracing::debug!(request_id = shown, code = error.code().name, "{}", error.message());
             *response.body_mut() = Body::from(error.body(shown));
@@ -126,6 +130,7 @@ fn routes(app: &Arc<App>) -> Router {
     if app.options.surface == Surface::Full {
         router = router
             .route("/v1/health", get(probes::health))
+            .route("/v1/openapi.json", get(openapi::document))
             .route("/v1/ingest", post(ingest::ingest))
             .route("/v1/query", post(query::query))
             .route("/v1/stream", get(stream::stream));
@@ -208,6 +213,12 @@ impl Route {
     /// A stream has no end, and a query has the tenant's own bound on its time.
     fn bounds_itself(self) -> bool {
         matches!(self, Self::Stream | Self::Query | Self::Sql)
+    }
+
+    /// How much longer than allowed a request may take: an ingest request ends itself in time, and tells what became of
+    /// each record by then.
+    fn grace(self) -> Duration {
+        if self == Self::Ingest { Duration::from_secs(2) } else { Duration::ZERO }
     }
 
     /// Whether `X-Tenant-ID` decides its answers.

@@ -101,10 +101,14 @@ impl App {
             meters: Arc::clone(&meters),
             probes: Publishing::probes(),
         };
+        let largest = largest_request(&options);
+        let budget = Budget::with_reserve(options.held_bytes, largest, options.held_patience);
+        let of_tenant =
+            || Budget::with_reserve(options.tenant_held_bytes, largest, options.held_patience).within(&budget);
         Self {
-            served: Served::new(parts.tenants),
+            served: Served::new(parts.tenants, of_tenant),
             key: parts.operator_key,
-            budget: Budget::new(options.held_bytes.max(largest_request(&options)), options.held_patience),
+            budget: budget.clone(),
             answers: Budget::new(options.answers_held_bytes.max(options.answer_bytes), options.held_patience),
             publishing: Arc::new(publishing),
             meters,

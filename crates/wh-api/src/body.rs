@@ -47,6 +47,17 @@ enum Coding {
 
 /// Reads and decodes a body.
 pub(crate) async fn take(headers: &HeaderMap, body: Body, bounds: Bounds, budget: &Budget) -> Result<Taken, ApiError> {
+    take_moving(headers, body, bounds, bounds.time, budget).await
+}
+
+/// The same for one that may be large: it may not stand still for longer than `idle` either.
+pub(crate) async fn take_moving(
+    headers: &HeaderMap,
+    body: Body,
+    bounds: Bounds,
+    idle: Duration,
+    budget: &Budget,
+) -> Result<Taken, ApiError> {
     let coding = coding(headers)?;
     let told = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
     if told.is_some_and(|length| length > bounds.cap) {
@@ -54,13 +65,20 @@ pub(crate) async fn take(headers: &HeaderMap, body: Body, bounds: Bounds, budget
     }
     // A declared length costs its sender nothing: the share grows with what arrives.
     let held = budget.take(told.unwrap_or(FIRST).min(STEP) * bounds.share).await?;
-    let mut taken = match tokio::time::timeout(bounds.time, collect(body, told, bounds, held)).await {
+    let mut taken = match tokio::time::timeout(bounds.time, collect(body, told, bounds, idle, held)).await {
         Ok(taken) => taken?,
-        Err(_) => return Err(ApiError::new(&codes::BODY_TIMEOUT, "the body did not arrive in time")),
+        Err(_) => {
+            let text = format!("the body did not arrive within {:?}", bounds.time);
+            return Err(ApiError::new(&codes::BODY_TIMEOUT, text));
+        }
     };
     let decoder: Box<dyn Read + Send> = match coding {
         Coding::Identity => return Ok(taken),
         Coding::Gzip => Box::new(OneMember(flate2::bufread::GzDecoder::new(taken.bytes.clone().reader()))),
+        Coding::Frames(Encoding::Lz4) if !lz4_is_whole(&taken.bytes) => {
+            let text = "the body is not valid lz4: it ends before the end mark of a frame";
+            return Err(ApiError::new(&codes::BODY_ENCODING, text));
+        }
         Coding::Frames(encoding) => frame::reader(encoding, taken.bytes.clone()).map_err(|e| broken(coding, &e))?,
     };
     let decoding = decode(decoder, coding, taken.bytes.len(), bounds, &mut taken.held);
@@ -84,10 +102,52 @@ impl Read for OneMember {
     }
 }
 
-async fn collect(mut body: Body, told: Option<usize>, bounds: Bounds, mut held: Held) -> Result<Taken, ApiError> {
+/// Whether lz4 frames end where their blocks do. The decoder takes an end of input between two blocks for the end of
+/// the body, and what was cut off would be lost in silence. Anything else that is wrong is the decoder's to say.
+fn lz4_is_whole(mut frames: &[u8]) -> bool {
+    const MAGIC: u32 = 0x184d_2204;
+    while !frames.is_empty() {
+        let Some((MAGIC, header)) = little_endian(frames) else { return true };
+        let Some(flags) = header.first() else { return false };
+        let flag = |bit: u8, bytes: usize| if flags & bit == 0 { 0 } else { bytes };
+        // flags, block size, content size, dictionary id, checksum of the header
+        let Some(mut rest) = header.get(3 + flag(0x08, 8) + flag(0x01, 4)..) else { return false };
+        loop {
+            let Some((size, block)) = little_endian(rest) else { return false };
+            let bytes = if size == 0 { flag(0x04, 4) } else { (size & 0x7fff_ffff) as usize + flag(0x10, 4) };
+            let Some(next) = block.get(bytes..) else { return false };
+            rest = next;
+            if size == 0 {
+                break;
+            }
+        }
+        frames = rest;
+    }
+    true
+}
+
+fn little_endian(bytes: &[u8]) -> Option<(u32, &[u8])> {
+    bytes.split_first_chunk::<4>().map(|(first, rest)| (u32::from_le_bytes(*first), rest))
+}
+
+async fn collect(
+    mut body: Body,
+    told: Option<usize>,
+    bounds: Bounds,
+    idle: Duration,
+    mut held: Held,
+) -> Result<Taken, ApiError> {
     let mut first = Bytes::new();
     let mut more = BytesMut::new();
-    while let Some(frame) = body.frame().await {
+    loop {
+        let frame = match tokio::time::timeout(idle, body.frame()).await {
+            Ok(Some(frame)) => frame,
+            Ok(None) => break,
+            Err(_) => {
+                let text = format!("nothing of the body arrived for {idle:?}");
+                return Err(ApiError::new(&codes::BODY_TIMEOUT, text));
+            }
+        };
         let frame = frame.map_err(|error| {
             ApiError::new(&codes::BODY_BROKEN, format!("the body could not be read to its end: {error}"))
         })?;
@@ -229,6 +289,8 @@ mod tests {
             let whole = encode(&fits);
             let cut = whole[..whole.len() / 2].to_vec();
             assert_eq!(taken(Some(coding), cut).await.unwrap_err().code(), &codes::BODY_ENCODING, "{coding}");
+            let twice = [whole[..whole.len()].to_vec(), b"x".to_vec()].concat();
+            assert_eq!(taken(Some(coding), twice).await.unwrap_err().code(), &codes::BODY_ENCODING, "{coding}");
             assert_eq!(taken(Some(coding), "plain").await.unwrap_err().code(), &codes::BODY_ENCODING, "{coding}");
         }
         assert_eq!(taken(None, fits.clone()).await.unwrap(), fits);
@@ -236,6 +298,56 @@ mod tests {
         for coding in ["br", "gzip, gzip", "deflate"] {
             assert_eq!(taken(Some(coding), "x").await.unwrap_err().code(), &codes::CONTENT_ENCODING, "{coding}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_body_that_is_cut_anywhere_is_refused() {
+        let noise: Vec<u8> = (0..40_000_u32).map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()[3]).collect();
+        let mut lz4 = lz4_flex::frame::FrameEncoder::with_frame_info(
+            lz4_flex::frame::FrameInfo::new().block_size(lz4_flex::frame::BlockSize::Max64KB).content_checksum(true),
+            Vec::new(),
+        );
+        for part in noise.chunks(10_000) {
+            lz4.write_all(part).unwrap();
+            // ends a block
+            lz4.flush().unwrap();
+        }
+        let lz4 = lz4.finish().unwrap();
+        let zstd = frame::encode(Encoding::Zstd, &noise).unwrap().to_vec();
+        for (coding, whole) in [("gzip", gzip(&noise)), ("zstd", zstd), ("lz4", lz4)] {
+            assert_eq!(taken(Some(coding), whole.clone()).await.unwrap(), noise, "{coding}");
+            let mut block = 0;
+            for cut in (1..whole.len()).filter(|cut| cut % 97 == 0 || *cut < 30 || *cut > whole.len() - 30) {
+                let got = taken(Some(coding), whole[..cut].to_vec()).await;
+                assert_eq!(got.unwrap_err().code(), &codes::BODY_ENCODING, "{coding} cut at {cut}");
+                block = cut;
+            }
+            assert!(block > whole.len() - 2);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_may_be_slow_but_not_stand_still() {
+        let dripping = |every: u64, pieces: usize| {
+            let piece = move |n| (n < pieces).then_some(n);
+            Body::from_stream(futures::stream::unfold(0, move |n| async move {
+                let n = piece(n)?;
+                tokio::time::sleep(Duration::from_millis(every)).await;
+                Some((Ok::<_, io::Error>(Bytes::from_static(b"x")), n + 1))
+            }))
+        };
+        let budget = budget();
+        let got = async |every, pieces| {
+            let idle = Duration::from_millis(200);
+            take_moving(&HeaderMap::new(), dripping(every, pieces), BOUNDS, idle, &budget).await
+        };
+        assert_eq!(got(100, 9).await.unwrap().bytes.len(), 9);
+        for (every, pieces, told) in [(100, 11, "did not arrive within 1s"), (300, 1, "nothing of the body arrived")] {
+            let error = got(every, pieces).await.unwrap_err();
+            assert_eq!(error.code(), &codes::BODY_TIMEOUT);
+            assert!(error.message().contains(told), "{}", error.message());
+        }
+        assert_eq!(budget.held(), 0);
     }
 
     #[tokio::test(start_paused = true)]

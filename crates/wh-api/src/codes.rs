@@ -74,6 +74,9 @@ codes! {
     JSON_DEPTH = "json.depth", 400, None, "Nested deeper than 128 levels.";
     JSON_NOT_OBJECT = "json.not_object", 400, None, "The record is JSON but no object.";
     JSON_DUPLICATE_KEY = "json.duplicate_key", 400, None, "A key occurs twice at the top level of the record, compared after unescaping.";
+    CSV_MALFORMED = "csv.malformed", 400, None, "Not CSV: behind a quote that is wrong nobody knows where a record ends, so the body is refused whole; the text names the byte.";
+    CSV_HEADER = "csv.header", 400, None, "The first line of a CSV or TSV body names a column twice, or may be a header or not. Nothing was stored.";
+    CSV_CELLS = "csv.cells", 400, None, "The line has another number of cells than the header, or the table, has columns.";
     ROW_TOO_LARGE = "row.too_large", 400, None, "The record is larger than `ingest.max_row_bytes`.";
     COLUMN_NOT_FOUND = "column.not_found", 400, None, "No such column, or none that you may see.";
     COLUMN_NOT_WRITABLE = "column.not_writable", 400, None, "The column is computed (MATERIALIZED or ALIAS): a record cannot give it a value.";

@@ -11,6 +11,7 @@ use axum::{
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
 use std::{sync::Arc, time::Duration};
+use utoipa::ToSchema;
 
 /// Most bytes of a text in an answer that came from outside.
 const ECHO_LIMIT: usize = 128;
@@ -28,13 +29,20 @@ struct Inner {
     summary: Option<Summary>,
 }
 
-#[derive(Serialize)]
-struct Envelope<'a> {
+/// Every answer of 400 and above.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Problem)]
+pub(crate) struct Envelope<'a> {
     #[serde(flatten)]
+    #[schema(ignore)]
     summary: Option<&'a Summary>,
+    /// What went wrong, for people.
     error: &'a str,
+    /// Stable: decide by it, never by the text.
     code: &'a str,
+    /// Whether the same request may succeed later; `Retry-After` says when.
     retryable: bool,
+    /// As in `X-Request-ID`.
     request_id: &'a str,
 }
 
@@ -76,6 +84,11 @@ impl ApiError {
     pub(crate) fn with_summary(mut self, summary: Summary) -> Self {
         Arc::make_mut(&mut self.0).summary = Some(summary);
         self
+    }
+
+    /// With a summary of no records, if it has none: where a path promises one.
+    pub(crate) fn with_some_summary(self) -> Self {
+        if self.0.summary.is_some() { self } else { self.with_summary(Summary::default()) }
     }
 
     pub(crate) fn code(&self) -> &'static Code {

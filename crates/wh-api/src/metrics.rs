@@ -205,6 +205,11 @@ impl TableMeters {
         .increment(1);
     }
 
+    /// Rows that were never in a block.
+    pub(crate) fn not_attempted(&self, count: u64) {
+        rows(&self.tenant, &self.table, "not_attempted").increment(count);
+    }
+
     pub(crate) fn rejected(&self, code: &'static str, records: u64) {
         rows(&self.tenant, &self.table, "rejected").increment(records);
         counter!("wavehouse_ingest_rejected_total",

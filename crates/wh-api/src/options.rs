@@ -33,14 +33,18 @@ pub struct ApiOptions {
     /// Bytes of such answers that the process holds at once.
     pub answers_held_bytes: usize,
     /// Bytes of bodies and gathered rows that the process holds at once; never less than one largest request needs,
-    /// which is three times its body.
+    /// which is three times its body, and 4 MiB.
     pub held_bytes: usize,
+    /// How many of these one tenant's ingest requests hold; the same least holds.
+    pub tenant_held_bytes: usize,
     /// Most time a request waits for its share of these.
     pub held_patience: Duration,
     /// Bytes of rows that may gather for one table.
     pub table_bytes: usize,
     /// Most time for a body to arrive.
     pub body_timeout: Duration,
+    /// Longest silence within the body of an ingest request.
+    pub body_idle_timeout: Duration,
     /// Most time for any request but a stream. Longer than `body_timeout` and six `publish_timeout`s together.
     pub request_timeout: Duration,
     /// How blocks are compressed.
@@ -72,9 +76,11 @@ impl Default for ApiOptions {
             answer_bytes: 64 << 20,
             answers_held_bytes: 512 << 20,
             held_bytes: 256 << 20,
+            tenant_held_bytes: 192 << 20,
             held_patience: Duration::from_secs(5),
             table_bytes: 64 << 20,
             body_timeout: Duration::from_secs(30),
+            body_idle_timeout: Duration::from_secs(10),
             request_timeout: Duration::from_secs(75),
             encoding: Encoding::Zstd,
             publish_timeout: Duration::from_secs(5),

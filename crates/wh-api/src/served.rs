@@ -1,6 +1,7 @@
 //! The served tenants at run time: finding a tenant, its tables, and what judges and publishes their rows.
 
 use crate::{
+    budget::Budget,
     codes,
     error::{ApiError, shown},
     ingest::{Coalescer, Plan, Publishing},
@@ -20,6 +21,8 @@ pub(crate) struct Served(HashMap<Box<str>, Arc<TenantState>>);
 #[derive(Debug)]
 pub(crate) struct TenantState {
     pub(crate) runtime: TenantRuntime,
+    /// The tenant's part of what the process may hold.
+    pub(crate) budget: Budget,
     tables: RwLock<HashMap<Box<str>, Arc<TableState>>>,
 }
 
@@ -32,8 +35,8 @@ pub(crate) struct TableState {
 
 impl Served {
     /// Of two tenants with the same id the later one counts.
-    pub(crate) fn new(tenants: impl IntoIterator<Item = TenantRuntime>) -> Self {
-        let state = |runtime| Arc::new(TenantState { runtime, tables: RwLock::default() });
+    pub(crate) fn new(tenants: impl IntoIterator<Item = TenantRuntime>, budget: impl Fn() -> Budget) -> Self {
+        let state = |runtime| Arc::new(TenantState { runtime, budget: budget(), tables: RwLock::default() });
         Self(tenants.into_iter().map(|one| (one.tenant.as_str().into(), state(one))).collect())
     }
 

@@ -59,6 +59,8 @@ pub struct Server {
     pub header_timeout: Duration,
     /// How long a body may take to arrive.
     pub body_timeout: Duration,
+    /// How long the body of an ingest request may stand still.
+    pub body_idle_timeout: Duration,
     /// How long a request may take to its answer.
     pub request_timeout: Duration,
     /// How long a stop waits.
@@ -208,6 +210,8 @@ pub struct Ingest {
     pub max_body_bytes: usize,
     /// All bodies in flight, decoded bytes.
     pub body_budget: usize,
+    /// The same for one tenant.
+    pub tenant_body_budget: usize,
     /// The largest row, decoded bytes.
     pub max_row_bytes: usize,
     /// How blocks are compressed.

@@ -225,6 +225,7 @@ fn server(take: &mut Take<'_>, roles: Roles, allow_open: bool) -> Server {
         max_connections: take.usize("server.max_connections"),
         header_timeout: take.span("server.header_timeout"),
         body_timeout: take.span("server.body_timeout"),
+        body_idle_timeout: take.span("server.body_idle_timeout"),
         request_timeout: take.span("server.request_timeout"),
         shutdown_timeout: take.span("server.shutdown_timeout"),
     };
@@ -235,10 +236,15 @@ fn server(take: &mut Take<'_>, roles: Roles, allow_open: bool) -> Server {
 }
 
 fn ingest(take: &mut Take<'_>, units: u32) -> Ingest {
+    let body_budget = take.usize("ingest.body_budget");
     let ingest = Ingest {
         mode: if take.text("ingest.mode") == "lenient" { Mode::Lenient } else { Mode::Strict },
         max_body_bytes: take.usize("ingest.max_body_bytes"),
-        body_budget: take.usize("ingest.body_budget"),
+        body_budget,
+        tenant_body_budget: match take.number("ingest.tenant_body_budget") {
+            Some(bytes) => usize::try_from(bytes).unwrap_or(usize::MAX),
+            None => body_budget / 4 * 3,
+        },
         max_row_bytes: take.usize("ingest.max_row_bytes"),
         encoding: if take.text("ingest.encoding") == "lz4" { Encoding::Lz4 } else { Encoding::Zstd },
         batch_rows: take.u64("ingest.batch_rows"),
@@ -258,6 +264,9 @@ fn ingest(take: &mut Take<'_>, units: u32) -> Ingest {
     }
     if ingest.max_body_bytes > ingest.body_budget {
         take.problem("ingest.max_body_bytes", "must not be above ingest.body_budget");
+    }
+    if ingest.tenant_body_budget > ingest.body_budget {
+        take.problem("ingest.tenant_body_budget", "must not be above ingest.body_budget");
     }
     if (ingest.held_rows as u64) < ingest.batch_rows.saturating_mul(2) {
         take.problem("ingest.held_rows", "must be at least two batches: twice ingest.batch_rows");

@@ -48,6 +48,8 @@ pub(crate) const KEYS: &[Key] = &[
          Keep it above the idle timeout of a load balancer in front."),
     key("server.body_timeout", Kind::Duration(SECOND, HOUR), Is("30s"),
         "How long the body of a request may take to arrive."),
+    key("server.body_idle_timeout", Kind::Duration(MILLI, HOUR), Is("10s"),
+        "How long the body of an ingest request may stand still before the request ends with 408."),
     key("server.request_timeout", Kind::Duration(SECOND, HOUR), Is("75s"),
         "How long a request may take from its headers to its answer, its body included. Streams are not bound. Keep it \
          above `tenant_defaults.clickhouse.query_timeout`, and 30 s above `server.body_timeout`: so long an outcome of \
@@ -144,7 +146,11 @@ pub(crate) const KEYS: &[Key] = &[
     key("ingest.max_body_bytes", Kind::Size(KIB, GIB), Is("16MiB"),
         "The largest request body, decoded."),
     key("ingest.body_budget", Kind::Size(16 * MIB, 64 * GIB), Is("256MiB"),
-        "The decoded bodies of all requests in flight together. Beyond it requests are refused with 503."),
+        "What the bodies of all requests in flight hold in memory together, decoded, and the rows made of them besides. \
+         Beyond it requests wait for 5 s and are then refused with 503. Never less than three times the largest body and \
+         4 MiB: one request of the largest size goes on whatever others hold."),
+    key("ingest.tenant_body_budget", Kind::Size(16 * MIB, 64 * GIB), From("three quarters of `ingest.body_budget`"),
+        "The same for the ingest requests of one tenant, so that one tenant cannot take it all. The same least holds."),
     key("ingest.max_row_bytes", Kind::Size(KIB, 64 * MIB), Is("1MiB"),
         "The largest row, decoded. A larger one is refused alone."),
     key("ingest.encoding", Kind::Choice(&["zstd", "lz4"]), Is("zstd"),

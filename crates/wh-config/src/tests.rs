@@ -46,6 +46,7 @@ fn nothing_given_is_a_configuration() {
     assert_eq!(config.tenant_defaults.clickhouse.url, "http://localhost:8123");
     assert_eq!(config.tenant_defaults.queue_max_bytes, 50_000_000_000);
     assert_eq!(config.ingest.held_rows, 200_000);
+    assert_eq!((config.ingest.body_budget, config.ingest.tenant_body_budget), (256 << 20, 192 << 20));
     assert!(config.auth.operator_key.read().unwrap().is_none());
     assert_eq!(ok("mq: {embedded: {shards: 32}}", &[]).ingest.held_rows, 640_000);
 }
@@ -240,6 +241,7 @@ fn secrets_come_from_files_and_are_never_shown() {
 fn rules_between_keys_hold() {
     refused("roles: [api]", &[], &["must be api and ingest together"]);
     refused("ingest: {held_rows: 10000}", &[], &["two batches"]);
+    refused("ingest: {tenant_body_budget: 1GiB}", &[], &["ingest.tenant_body_budget: must not be above"]);
     refused("ingest: {max_row_bytes: 32MiB}", &[], &["ingest.max_row_bytes: must not be above"]);
     refused("server: {request_timeout: 5s}", &[], &["server.request_timeout: must not be below"]);
     refused("prometheus: {path: /v1/metrics}", &[], &["another route"]);

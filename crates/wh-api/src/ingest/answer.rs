@@ -2,7 +2,7 @@
 
 use super::{
     coalesce::{Failure, Outcome},
-    records::{MAX_RESULTS, Records},
+    records::{MAX_RESULTS, Records, Refused},
 };
 use crate::{
     codes::{self, Code},
@@ -15,32 +15,55 @@ use axum::{
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
 use std::time::Duration;
+use utoipa::ToSchema;
 
-/// The body of an answer, and the head of an error's.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+/// What became of the records of a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = IngestSummary)]
 pub(crate) struct Summary {
+    /// Records in the body, as far as it was read.
     total: u32,
+    /// Durable in the queue.
     accepted: u32,
+    /// Stored before under the same id.
     duplicates: u32,
+    /// Refused; they will not do as they are.
     rejected: u32,
+    /// The records that were not accepted (with `results=all`: all), by index; at most 10,000.
     results: Vec<Entry>,
+    /// There are more than `results` lists. The counts are exact.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     results_truncated: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// What became of one record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = IngestResult)]
 struct Entry {
+    /// Its number in the body, from 0.
     index: u32,
     status: Status,
+    /// Why it was not stored: stable, for programs.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     code: Option<&'static str>,
+    /// The column at fault.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, nullable = false)]
     column: Option<Box<str>>,
+    /// The same, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, nullable = false)]
     reason: Option<Box<str>>,
+    /// Where a refused record begins in the decoded body, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    offset: Option<usize>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// `accepted`: durable. `rejected`: refused. `in_flight`: it may be stored. `not_attempted`: it is certainly not stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = IngestStatus)]
 #[serde(rename_all = "snake_case")]
 enum Status {
     Accepted,
@@ -52,7 +75,7 @@ enum Status {
 impl Entry {
     fn failed(index: u32, status: Status, failure: &Failure) -> Self {
         let reason = Some((*failure.reason).into());
-        Self { index, status, code: Some(failure.code.name), column: None, reason }
+        Self { index, status, code: Some(failure.code.name), column: None, reason, offset: None }
     }
 }
 
@@ -80,15 +103,16 @@ pub(crate) fn conclude(records: &Records, outcomes: &[(u32, Outcome)], listing: 
     let mut rows = records.indexes().zip(&mut fates).peekable();
     loop {
         let refusal_first = match (refusals.peek(), rows.peek()) {
-            (Some((refused, _)), Some((row, _))) => refused < row,
+            (Some(refused), Some((row, _))) => refused.index < *row,
             (Some(_), None) => true,
             (None, Some(_)) => false,
             (None, None) => break,
         };
         if refusal_first {
-            let Some((index, refusal)) = refusals.next() else { break };
+            let Some(Refused { index, offset, refusal }) = refusals.next() else { break };
             tally.list(|| Entry {
                 index: *index,
+                offset: Some(*offset),
                 status: Status::Rejected,
                 code: Some(refusal.code.name),
                 column: refusal.column.clone(),
@@ -129,7 +153,7 @@ impl Tally {
                 self.accepted += 1;
                 if listing == Listing::All {
                     let status = Status::Accepted;
-                    self.list(|| Entry { index, status, code: None, column: None, reason: None });
+                    self.list(|| Entry { index, status, code: None, column: None, reason: None, offset: None });
                 }
                 return;
             }
@@ -169,7 +193,7 @@ impl Tally {
             let status = if rejected == 0 { StatusCode::OK } else { StatusCode::MULTI_STATUS };
             return json(status, serde_json::to_vec(&summary).unwrap_or_default());
         }
-        let refused = records.refusals.first().map(|(_, refusal)| (refusal.code, &*refusal.reason));
+        let refused = records.refusals.first().map(|first| (first.refusal.code, &*first.refusal.reason));
         let (code, reason) = match (refused, self.unfit_code) {
             (Some((code, reason)), None) if records.refused_by_code().count() == 1 => (code, reason),
             (None, Some(code)) => (code, "the queue cannot carry a record this large"),

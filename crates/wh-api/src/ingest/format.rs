@@ -1,14 +1,17 @@
 //! Which form a body has: what its `Content-Type` declares, never what its bytes look like.
 
-use super::records::Form;
+use super::{
+    delimited::{Dialect, Header, Syntax},
+    records::Form,
+};
 use crate::{
     codes,
     error::{ApiError, shown},
 };
 use http::{HeaderMap, HeaderValue, header};
 
-const ACCEPTED: &str =
-    "application/json, application/x-ndjson, application/ndjson, application/jsonl, application/jsonlines";
+const ACCEPTED: &str = "application/json, application/x-ndjson, application/ndjson, application/jsonl, application/jsonlines, text/csv, \
+     text/tab-separated-values";
 /// Most declarations that a refusal shows.
 const SHOWN: usize = 4;
 
@@ -28,7 +31,8 @@ fn form_of(value: &HeaderValue) -> Option<Form> {
     if value.contains(&b',') {
         return None;
     }
-    let media = value.split(|b| *b == b';').next().unwrap_or_default().trim_ascii();
+    let mut parts = value.split(|b| *b == b';').map(<[u8]>::trim_ascii);
+    let media = parts.next().unwrap_or_default();
     let is = |name: &str| media.eq_ignore_ascii_case(name.as_bytes());
     if is("application/json") {
         Some(Form::Document)
@@ -37,9 +41,35 @@ fn form_of(value: &HeaderValue) -> Option<Form> {
         .any(is)
     {
         Some(Form::Lines)
+    } else if is("text/csv") {
+        Some(Form::Delimited(Dialect { syntax: Syntax::Csv, header: header_of(parts)? }))
+    } else if is("text/tab-separated-values") {
+        Some(Form::Delimited(Dialect { syntax: Syntax::Tsv, header: header_of(parts)? }))
     } else {
         None
     }
+}
+
+/// What the parameter `header` says (RFC 7111). Others do not count; another value of this one, or two, do.
+fn header_of<'a>(parameters: impl Iterator<Item = &'a [u8]>) -> Option<Header> {
+    let mut found = None;
+    for parameter in parameters {
+        let Some(equals) = parameter.iter().position(|b| *b == b'=') else { continue };
+        if !parameter[..equals].trim_ascii().eq_ignore_ascii_case(b"header") {
+            continue;
+        }
+        let value = parameter[equals + 1..].trim_ascii();
+        let bare = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value);
+        let header = match bare.to_ascii_lowercase().as_slice() {
+            b"present" => Header::Present,
+            b"absent" => Header::Absent,
+            _ => return None,
+        };
+        if found.replace(header).is_some() {
+            return None;
+        }
+    }
+    Some(found.unwrap_or(Header::Unsaid))
 }
 
 #[cold]
@@ -79,9 +109,22 @@ mod tests {
         for values in [&["application/x-ndjson"][..], &["application/jsonl", "application/ndjson; a=b"]] {
             assert_eq!(of(values), Ok(Form::Lines), "{values:?}");
         }
+        let cells = |syntax, header| Ok(Form::Delimited(Dialect { syntax, header }));
+        for (value, syntax, header) in [
+            ("text/csv", Syntax::Csv, Header::Unsaid),
+            ("Text/CSV; charset=utf-8; Header = Present", Syntax::Csv, Header::Present),
+            ("text/csv;header=\"absent\"", Syntax::Csv, Header::Absent),
+            ("text/tab-separated-values; header=absent", Syntax::Tsv, Header::Absent),
+        ] {
+            assert_eq!(of(&[value]), cells(syntax, header), "{value}");
+        }
         for values in [
             &[][..],
             &[""],
+            &["text/csv; header=maybe"],
+            &["text/csv; header=present; header=absent"],
+            &["text/csv; header=present", "text/csv; header=absent"],
+            &["text/csv", "text/tab-separated-values"],
             &["text/plain"],
             &["application/json, application/x-ndjson"],
             &["application/json", "application/x-ndjson"],
@@ -97,7 +140,7 @@ mod tests {
         let long = "x".repeat(1_000);
         let values: Vec<String> = (0..9).map(|n| format!("{n}{long}")).collect();
         let text = of(&values.iter().map(String::as_str).collect::<Vec<_>>()).unwrap_err();
-        assert!(text.len() < 4 * 150 + 200, "{}", text.len());
+        assert!(text.len() < 4 * 150 + 250, "{}", text.len());
         assert!(text.contains("\"3x") && !text.contains("\"4x"));
     }
 }

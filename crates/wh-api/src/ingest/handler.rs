@@ -2,7 +2,8 @@
 
 use super::{
     answer::{Listing, Summary, conclude},
-    coalesce::{Failure, Outcome, Stamp},
+    coalesce::{Failure, Outcome, Pending, Stamp},
+    delimited::{Dialect, Piece, Sheet},
     format::declared,
     judge::{Judge, Refusal},
     plan::Plan,
@@ -10,9 +11,11 @@ use super::{
 };
 use crate::{
     app::App,
-    body::{self, Bounds},
+    body::{self, Bounds, Taken},
+    budget::Held,
     codes,
     error::ApiError,
+    openapi::IngestProblem,
     params::Params,
     served::TableState,
 };
@@ -20,11 +23,47 @@ use axum::{
     extract::{Request, State},
     response::{IntoResponse, Response},
 };
-use bytes::Bytes;
 use http::HeaderMap;
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
+use wh_types::{Class, Mono};
 
-/// `POST /v1/ingest?table=`.
+/// Stores records of one table.
+///
+/// The answer comes when they are durable in the queue. They are in ClickHouse about a second later.
+#[utoipa::path(
+    post, path = "/v1/ingest", operation_id = "ingest", tag = "events",
+    params(
+        ("table" = String, Query, description = "The table."),
+        ("results" = Option<String>, Query, description = "`all`: `results` also lists the accepted records. Default \
+            `failed`.", example = "all"),
+        ("X-Tenant-ID" = String, Header, description = "The tenant; absent or empty means `0`."),
+        ("X-Request-ID" = String, Header, description = "Echoed in the answer and in the log."),
+        ("Content-Encoding" = String, Header, description = "`gzip`, `zstd` or `lz4` (frame), one of them."),
+    ),
+    request_body(
+        description = "At most 16 MiB decoded (`ingest.max_body_bytes`). CSV and TSV take `; header=present` or \
+            `; header=absent`.",
+        content(
+            (serde_json::Value = "application/json", example = json!([{"id": 1, "note": "one object, or an array"}])),
+            (String = "application/x-ndjson", example = "{\"id\":1}\n{\"id\":2}\n"),
+            (String = "text/csv", example = "id,note\n1,first\n"),
+            (String = "text/tab-separated-values", example = "id\tnote\n1\tfirst\n"),
+        ),
+    ),
+    responses(
+        (status = 200, description = "Every record was accepted or is a duplicate.", body = Summary),
+        (status = 207, description = "Some records were refused, the others accepted.", body = Summary),
+        (status = 400, description = "Every record was refused, or the body as a whole.", body = IngestProblem),
+        (status = 401, description = "A presented credential is wrong.", body = IngestProblem),
+        (status = 404, description = "No such tenant or table.", body = IngestProblem),
+        (status = 408, description = "The body arrived too slowly. Nothing was stored.", body = IngestProblem,
+            headers(("Retry-After" = u32, description = "Seconds."))),
+        (status = 413, description = "The body is too large, decoded, or has too many records.", body = IngestProblem),
+        (status = 415, description = "The type or the encoding of the body is not taken.", body = IngestProblem),
+        (status = 503, description = "Some record is `in_flight` or `not_attempted`, or nothing was read.",
+            body = IngestProblem, headers(("Retry-After" = u32, description = "Seconds."))),
+    ),
+)]
 pub(crate) async fn ingest(State(app): State<Arc<App>>, request: Request) -> Response {
     match run(&app, request).await {
         Ok(response) => response,
@@ -33,6 +72,7 @@ pub(crate) async fn ingest(State(app): State<Arc<App>>, request: Request) -> Res
 }
 
 async fn run(app: &App, request: Request) -> Result<Response, ApiError> {
+    let until = app.publishing.clock.now() + app.options.request_timeout;
     let (head, body) = request.into_parts();
     let tenant = app.served.of_headers(&head.headers)?;
     app.key.allow(&head.headers, &app.meters)?;
@@ -44,50 +84,148 @@ async fn run(app: &App, request: Request) -> Result<Response, ApiError> {
         Some(_) => return Err(ApiError::new(&codes::REQUEST_INVALID, "\"results\" is \"failed\" or \"all\"")),
     };
     let form = declared(&head.headers)?;
-    let bounds = Bounds { cap: app.options.ingest_body_bytes, time: app.options.body_timeout, share: 2 };
-    let taken = body::take(&head.headers, body, bounds, &app.budget).await?;
+    // rows of cells are made a piece at a time, and counted then
+    let share = if matches!(form, Form::Delimited(_)) { 1 } else { 2 };
+    let bounds = Bounds { cap: app.options.ingest_body_bytes, time: app.options.body_timeout, share };
+    let idle = app.options.body_idle_timeout;
+    let taken = body::take_moving(&head.headers, body, bounds, idle, &tenant.budget).await?;
     let stamp = Stamp { received: app.publishing.clock.wall(), trace: traceparent(&head.headers) };
     drop(head);
-
-    let records = judged(app, &table, &plan, form, &taken.bytes, tenant.runtime.limits.max_row_bytes).await?;
-    if records.accepted() == 0 {
-        return Ok(conclude(&records, &[], listing));
+    let writing = Writing { app, table, plan, stamp, until, max_row: tenant.runtime.limits.max_row_bytes };
+    match form {
+        Form::Delimited(dialect) => writing.cells(dialect, taken, listing).await,
+        Form::Document | Form::Lines => writing.objects(form, taken, listing).await,
     }
-    let pending = table.coalescer.hand_over(records.rows(&taken.bytes), &stamp, taken.held).map_err(|_| {
-        ApiError::new(&codes::SERVER_BUSY, "too many rows of this table wait to be stored; try again later")
-    })?;
-    drop(taken.bytes);
-    let mut outcomes = Vec::with_capacity(pending.len());
-    for part in pending {
-        let outcome = part.outcome.await.unwrap_or_else(|_| Outcome::Unknown(Failure::unknown()));
-        outcomes.push((part.rows, outcome));
-    }
-    Ok(conclude(&records, &outcomes, listing))
 }
 
-/// Judges a body, pausing between windows so that a large one does not hold its thread.
-async fn judged(
-    app: &App,
-    table: &TableState,
-    plan: &Plan,
-    form: Form,
-    body: &Bytes,
+/// A request whose body is there.
+struct Writing<'a> {
+    app: &'a App,
+    table: Arc<TableState>,
+    plan: Arc<Plan>,
+    stamp: Stamp,
+    /// When the answer is due, whatever is known then.
+    until: Mono,
     max_row: usize,
-) -> Result<Records, ApiError> {
-    let whole = |refusal: Refusal| ApiError::new(refusal.code, refusal.reason);
-    let mut records = Records::default();
-    let mut judge = Judge::new(plan);
-    let mut walk = Walk::begin(form, body, max_row).map_err(whole)?;
-    while walk.step(&mut judge, &mut records).map_err(whole)? {
-        tokio::task::yield_now().await;
+}
+
+impl Writing<'_> {
+    /// JSON objects: each row is its record's own text, and all are handed over at once.
+    async fn objects(&self, form: Form, Taken { bytes, held }: Taken, listing: Listing) -> Result<Response, ApiError> {
+        let (mut judge, mut records) = (Judge::new(&self.plan), Records::default());
+        let mut walk = Walk::begin(form, &bytes, self.max_row).map_err(whole)?;
+        while walk.step(&mut judge, &mut records).map_err(whole)? {
+            // a large body does not hold its thread
+            tokio::task::yield_now().await;
+        }
+        self.count(&judge, &records);
+        if records.accepted() == 0 {
+            return Ok(conclude(&records, &[], listing));
+        }
+        let handed = self.hand_over(records.rows(&bytes), &Arc::new(held));
+        drop(bytes);
+        let outcomes = match handed {
+            Ok(pending) => self.outcomes(pending).await,
+            Err(failure) => vec![self.not_tried(records.accepted(), failure)],
+        };
+        Ok(conclude(&records, &outcomes, listing))
     }
-    for (column, values) in plan.columns.iter().zip(judge.undecided).filter(|(_, values)| *values > 0) {
-        column.undecided.get_or_init(|| app.meters.undecided(&column.type_text)).increment(values.into());
+
+    /// Lines of cells: all are judged, and then the rows are made and stored, a piece after the other.
+    async fn cells(&self, dialect: Dialect, taken: Taken, listing: Listing) -> Result<Response, ApiError> {
+        let Taken { bytes, mut held } = taken;
+        let (mut judge, mut records) = (Judge::new(&self.plan), Records::default());
+        let mut sheet = Sheet::begin(dialect, &bytes, &self.plan, self.max_row).map_err(whole)?;
+        while sheet.step(&mut judge, &mut records).map_err(whole)? {
+            tokio::task::yield_now().await;
+        }
+        self.count(&judge, &records);
+        held.grow_by(sheet.held()).await?;
+        let held = Arc::new(held);
+        let (mut places, mut piece, mut outcomes) = (records.places(), Piece::default(), Vec::new());
+        let mut left = records.accepted();
+        while left > 0 {
+            sheet.piece(&mut places, &mut judge, &mut piece);
+            let failure = match self.hand_over(piece.rows(), &held) {
+                Ok(pending) => {
+                    left = left.saturating_sub(piece.len());
+                    let part = self.outcomes(pending).await;
+                    let failure = part.iter().find_map(|(_, outcome)| ends(outcome));
+                    outcomes.extend(part);
+                    failure
+                }
+                Err(failure) => Some(failure),
+            };
+            if let Some(failure) = failure {
+                outcomes.push(self.not_tried(left, failure));
+                break;
+            }
+        }
+        Ok(conclude(&records, &outcomes, listing))
     }
-    for (code, count) in records.refused_by_code() {
-        table.coalescer.meters().rejected(code, count);
+
+    fn count(&self, judge: &Judge<'_>, records: &Records) {
+        for (column, values) in self.plan.columns.iter().zip(&judge.undecided).filter(|(_, values)| **values > 0) {
+            let meter = column.undecided.get_or_init(|| self.app.meters.undecided(&column.type_text));
+            meter.increment((*values).into());
+        }
+        for (code, count) in records.refused_by_code() {
+            self.table.coalescer.meters().rejected(code, count);
+        }
     }
-    Ok(records)
+
+    fn hand_over<'r>(&self, rows: impl Iterator<Item = &'r [u8]>, held: &Arc<Held>) -> Result<Vec<Pending>, Failure> {
+        if self.app.publishing.clock.now() >= self.until {
+            return Err(too_late("the request took too long"));
+        }
+        self.table.coalescer.hand_over(rows, &self.stamp, held).map_err(|_| {
+            let after = codes::SERVER_BUSY.retry_after.unwrap_or_default();
+            Failure {
+                class: Class::Exhausted { retry_after: Duration::from_secs(after.into()) },
+                code: &codes::SERVER_BUSY,
+                reason: "too many rows of this table wait to be stored; try again later".into(),
+            }
+        })
+    }
+
+    fn not_tried(&self, rows: usize, failure: Failure) -> (u32, Outcome) {
+        self.table.coalescer.meters().not_attempted(rows as u64);
+        (u32::try_from(rows).unwrap_or(u32::MAX), Outcome::Refused(failure))
+    }
+
+    /// Waits for what became of each part; when the answer is due, what is not known then is told as such.
+    async fn outcomes(&self, pending: Vec<Pending>) -> Vec<(u32, Outcome)> {
+        let mut outcomes = Vec::with_capacity(pending.len());
+        for part in pending {
+            let outcome = match tokio::time::timeout_at(self.until, part.outcome).await {
+                Ok(outcome) => outcome.unwrap_or_else(|_| Outcome::Unknown(Failure::unknown())),
+                Err(_) => Outcome::Unknown(too_late("the request took too long to wait for its outcome")),
+            };
+            outcomes.push((part.rows, outcome));
+        }
+        outcomes
+    }
+}
+
+/// Why the rows behind one with this outcome are not tried: they would fare no better, or be stored before it.
+fn ends(outcome: &Outcome) -> Option<Failure> {
+    match outcome {
+        Outcome::Stored => None,
+        Outcome::Refused(failure) if failure.rejects() => None,
+        Outcome::Refused(failure) => Some(failure.clone()),
+        Outcome::Unknown(failure) => {
+            let reason = format!("not tried, because of a record before it: {}", failure.reason);
+            Some(Failure { class: Class::Unavailable, code: failure.code, reason: reason.into() })
+        }
+    }
+}
+
+fn too_late(reason: &str) -> Failure {
+    Failure { class: Class::Unavailable, code: &codes::REQUEST_TIMEOUT, reason: reason.into() }
+}
+
+fn whole(refusal: Refusal) -> ApiError {
+    ApiError::new(refusal.code, refusal.reason)
 }
 
 /// The W3C trace context of a request, if it has a well-formed one.
@@ -112,7 +250,7 @@ mod tests {
         };
         let good = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
         assert_eq!(of(good).as_deref(), Some(good));
-        for bad in ["", "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01", &good[1..], &format!("{good}0")] {
+        for bad in ["", "00-4BF92F3577B34DA6A3CE929D0E0E4736-00F067AA0BA902B7-01", &good[1..], &format!("{good}0")] {
             assert_eq!(of(bad), None, "{bad}");
         }
     }

@@ -2,6 +2,7 @@
 
 mod answer;
 mod coalesce;
+mod delimited;
 mod format;
 mod handler;
 mod judge;
@@ -10,7 +11,7 @@ mod records;
 
 pub(crate) use answer::Summary;
 pub(crate) use coalesce::{Coalescer, Outcome, PublishOptions, Publishing};
-pub(crate) use handler::ingest;
+pub(crate) use handler::{__path_ingest, ingest};
 pub(crate) use judge::{Judge, Refusal};
 pub(crate) use plan::Plan;
 pub(crate) use records::{Form, Records, Walk};

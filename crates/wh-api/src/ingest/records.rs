@@ -3,7 +3,10 @@
 //! A single object and an array are judged as a whole before anything is published; in NDJSON a bad line is one
 //! refused record.
 
-use super::judge::{Judge, Judged, Refusal};
+use super::{
+    delimited::Dialect,
+    judge::{Judge, Judged, Refusal},
+};
 use crate::{
     codes,
     json::{Scanner, push_compact},
@@ -23,6 +26,17 @@ pub(crate) enum Form {
     Document,
     /// One object a line.
     Lines,
+    /// Cells.
+    Delimited(Dialect),
+}
+
+/// A record that is not stored.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    pub(crate) index: u32,
+    /// Where it begins in the decoded body.
+    pub(crate) offset: usize,
+    pub(crate) refusal: Refusal,
 }
 
 /// Most records of one request: what is kept of each is larger than the smallest record.
@@ -34,7 +48,7 @@ struct RowRef {
     start: u32,
     end: u32,
     index: u32,
-    /// In `side` rather than in the body.
+    /// Of JSON: in `side` rather than in the body. Of cells, which are always in the body: edited once they are JSON.
     side: bool,
 }
 
@@ -55,7 +69,7 @@ pub(crate) struct Records {
     /// Texts that are not the body's own: white space removed, values edited.
     side: Vec<u8>,
     /// The first [`MAX_RESULTS`], by record.
-    pub(crate) refusals: Vec<(u32, Refusal)>,
+    pub(crate) refusals: Vec<Refused>,
     /// Records in all.
     pub(crate) total: u32,
     /// How many were refused, by code.
@@ -86,17 +100,51 @@ impl Records {
         self.by_code.iter().map(|(code, count)| (*code, *count))
     }
 
-    fn refuse(&mut self, refusal: Refusal) {
+    /// The accepted records' places in the body, in order, and whether their JSON is edited. Of a body of cells.
+    pub(super) fn places(&self) -> impl Iterator<Item = (Range<usize>, bool)> {
+        self.rows.iter().map(|row| (row.start as usize..row.end as usize, row.side))
+    }
+
+    /// Whether one more record may come.
+    ///
+    /// # Errors
+    /// The whole body is refused.
+    pub(super) fn bounded(&self) -> Result<(), Refusal> {
+        if self.total > MAX_RECORDS {
+            let reason = format!("a request has at most {MAX_RECORDS} records");
+            return Err(Refusal::new(&codes::TOO_MANY_RECORDS, reason));
+        }
+        Ok(())
+    }
+
+    pub(super) fn refuse(&mut self, offset: usize, refusal: Refusal) {
         *self.by_code.entry(refusal.code.name).or_default() += 1;
         if self.refusals.len() < MAX_RESULTS {
-            self.refusals.push((self.total, refusal));
+            self.refusals.push(Refused { index: self.total, offset, refusal });
         }
         self.total += 1;
+    }
+
+    /// Takes a record by its place, if its row of `size` bytes is not too large.
+    pub(super) fn accept_place(&mut self, place: Range<usize>, edited: bool, size: usize, most: usize) -> bool {
+        let offset = place.start;
+        match RowRef::new(place, self.total, edited) {
+            Some(row) if size <= most => {
+                self.rows.push(row);
+                self.total += 1;
+                true
+            }
+            _ => {
+                self.refuse(offset, too_large(size, most));
+                false
+            }
+        }
     }
 
     fn accept(&mut self, body: &[u8], span: Range<usize>, compact: bool, edits: &[Edited], most: usize) {
         let own = self.side.len();
         let side = compact || !edits.is_empty();
+        let offset = span.start;
         let mut place = span.clone();
         if side {
             push_compact(&mut self.side, body, span, edits);
@@ -110,8 +158,7 @@ impl Records {
             }
             _ => {
                 self.side.truncate(own);
-                let reason = format!("the record has {size} bytes, more than {most}");
-                self.refuse(Refusal::new(&codes::ROW_TOO_LARGE, reason));
+                self.refuse(offset, too_large(size, most));
             }
         }
     }
@@ -146,7 +193,7 @@ impl<'b> Walk<'b> {
             return Err(Refusal::new(&codes::BODY_EMPTY, "the body is empty"));
         }
         let shape = match (form, utf8) {
-            (Form::Lines, utf8) => Shape::Lines { checked: utf8.is_ok() },
+            (Form::Lines | Form::Delimited(_), utf8) => Shape::Lines { checked: utf8.is_ok() },
             (Form::Document, Err(error)) => return Err(not_utf8(error.valid_up_to())),
             (Form::Document, Ok(())) => match Scanner::new(body, at).peek() {
                 Some(b'[') => Shape::Array { first: true },
@@ -166,10 +213,7 @@ impl<'b> Walk<'b> {
     /// # Errors
     /// The whole body is refused: nothing of it may be published.
     pub(crate) fn step(&mut self, judge: &mut Judge<'_>, records: &mut Records) -> Result<bool, Refusal> {
-        if records.total > MAX_RECORDS {
-            let reason = format!("a request has at most {MAX_RECORDS} records");
-            return Err(Refusal::new(&codes::TOO_MANY_RECORDS, reason));
-        }
+        records.bounded()?;
         match self.shape {
             Shape::Done => Ok(false),
             Shape::Object => self.object(judge, records),
@@ -209,8 +253,8 @@ impl<'b> Walk<'b> {
                 let judged = judge.record(&mut json)?;
                 self.keep(judged, judge, records);
             } else {
-                json.value(1)?;
-                records.refuse(not_object());
+                let value = json.value(1)?;
+                records.refuse(value.span.start, not_object());
             }
         }
         self.at = json.at();
@@ -235,16 +279,16 @@ impl<'b> Walk<'b> {
         };
         match judged {
             // a line is one record or none: what its first object got does not count
-            Ok(_) if json.peek().is_some() => records.refuse(trailing("the record", json.at())),
+            Ok(_) if json.peek().is_some() => records.refuse(start, trailing("the record", json.at())),
             Ok(judged) => self.keep(judged, judge, records),
-            Err(refusal) => records.refuse(refusal),
+            Err(refusal) => records.refuse(start, refusal),
         }
         true
     }
 
     fn keep(&self, judged: Judged, judge: &Judge<'_>, records: &mut Records) {
         match judged.refusal {
-            Some(refusal) => records.refuse(refusal),
+            Some(refusal) => records.refuse(judged.span.start, refusal),
             None => records.accept(self.body, judged.span, judged.spaced, &judge.edits, self.max_row),
         }
     }
@@ -252,6 +296,10 @@ impl<'b> Walk<'b> {
     fn end(&self, mut json: Scanner<'_>, what: &str) -> Result<bool, Refusal> {
         if json.peek().is_some() { Err(trailing(what, json.at())) } else { Ok(false) }
     }
+}
+
+fn too_large(size: usize, most: usize) -> Refusal {
+    Refusal::new(&codes::ROW_TOO_LARGE, format!("the record has {size} bytes, more than {most}"))
 }
 
 fn not_object() -> Refusal {

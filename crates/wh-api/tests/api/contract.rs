@@ -63,7 +63,13 @@ async fn every_fault_has_its_status_and_code() {
         (post("/v1/query?table=nope", JSON, "{}"), 404, "table.not_found"),
         // body
         (Request::post("/v1/ingest?table=t").body(Body::from("{}")).unwrap(), 415, "content_type.unsupported"),
-        (ingest("text/csv", "1,2"), 415, "content_type.unsupported"),
+        (ingest("text/csv; header=maybe", "1,2"), 415, "content_type.unsupported"),
+        (ingest("text/plain", "1,2"), 415, "content_type.unsupported"),
+        (
+            with(ingest(JSON, "{}"), &[("content-encoding", "gzip"), ("content-encoding", "gzip")]),
+            415,
+            "content_encoding.unsupported",
+        ),
         (with(ingest(JSON, "{}"), &[("content-encoding", "br")]), 415, "content_encoding.unsupported"),
         (with(ingest(JSON, "{}"), &[("content-encoding", "gzip")]), 400, "body.encoding"),
         (ingest(JSON, &format!("[{}]", " ".repeat(4_000))), 413, "body.too_large"),
@@ -78,7 +84,14 @@ async fn every_fault_has_its_status_and_code() {
         (ingest(JSON, "7"), 400, "json.not_object"),
         (ingest(JSON, "nonsense"), 400, "json.malformed"),
         (post("/v1/ingest?table=t", JSON, b"{\"note\":\"\xff\"}".to_vec()), 400, "json.utf8"),
+        (ingest("text/csv", "1,\"x,2\n"), 400, "csv.malformed"),
+        (ingest("text/csv; header=present", "id,id\n1,2"), 400, "csv.header"),
+        (ingest("text/csv", "id,what\n1,2"), 400, "csv.header"),
+        (ingest("text/csv; header=present", "id,what\n1,2"), 400, "column.not_found"),
+        (ingest("text/csv", "\n\n"), 400, "body.empty"),
         // one record, which is refused
+        (ingest("text/csv", "1,2"), 400, "csv.cells"),
+        (ingest("text/tab-separated-values", "1\t2"), 400, "csv.cells"),
         (ingest(JSON, &deep), 400, "json.depth"),
         (ingest(LINES, "7"), 400, "json.not_object"),
         (ingest(LINES, r#"{"id":1}{"id":2}"#), 400, "json.trailing"),
@@ -91,7 +104,7 @@ async fn every_fault_has_its_status_and_code() {
         (ingest(JSON, r#"{"note":"x"}"#), 400, "column.required"),
         (ingest(JSON, r#"{"id":null}"#), 400, "column.required"),
         (ingest(JSON, r#"{"id":1,"tags":"x"}"#), 400, "column.type"),
-        (ingest(JSON, r#"{"id":1,"at":-5}"#), 400, "column.range"),
+        (ingest(JSON, r#"{"id":1,"at":-5}"#), 400, "column.value"),
         (ingest(LINES, "7\n{\"id\":1,\"nope\":2}"), 400, "ingest.all_rejected"),
         // queries
         (post("/v1/query?table=t", JSON, "{"), 400, "query.invalid"),
@@ -115,7 +128,7 @@ async fn every_fault_has_its_status_and_code() {
         assert_eq!(reply.header("x-content-type-options"), Some("nosniff"), "{what}");
         assert_eq!(value["request_id"].as_str(), reply.header("x-request-id"), "{what}");
         assert!(!reply.text().contains(KEY));
-        if what.contains("/v1/ingest?") && status != 405 {
+        if what.contains("/v1/ingest") {
             assert!(value["total"].is_u64() && value["results"].is_array(), "an ingest error has its summary: {what}");
         }
     }
@@ -145,19 +158,92 @@ async fn bodies_beyond_the_budget_are_refused_and_not_forever() {
         query_body_bytes: 0,
         sql_body_bytes: 0,
         held_bytes: 0,
+        tenant_held_bytes: 0,
         held_patience: Duration::from_millis(10),
         ..ApiOptions::default()
     };
     let rig = Rig::with(Setup { options, ..Setup::default() });
     rig.script.next(Op::Publish, Fault::Delay(Duration::from_secs(1)));
     let row = format!("{{\"id\":1,\"note\":\"{}\"}}", "x".repeat(60_000));
-    let (first, second, refused) = tokio::join!(rig.json(row.clone()), rig.json(row.clone()), async {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-        rig.json(row.clone()).await
-    });
-    assert_eq!((first.status.as_u16(), second.status.as_u16()), (200, 200), "the largest request always fits");
-    assert_eq!(refused.outcome(), (503, Some("server.busy".into())));
+    let replies = futures::future::join_all((0..40).map(|_| rig.json(row.clone()))).await;
+    let (stored, refused): (Vec<_>, Vec<_>) = replies.iter().partition(|reply| reply.status == 200);
+    assert_eq!((stored.len(), refused.len()), (33, 7), "4 MiB and the largest request always fit");
+    for reply in refused {
+        assert_eq!(reply.outcome(), (503, Some("server.busy".into())));
+        assert_eq!(reply.header("retry-after"), Some("5"));
+    }
     assert_eq!(rig.json(row).await.status, 200, "what was held is given back");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_tenant_does_not_take_what_is_for_all() {
+    let options = ApiOptions {
+        ingest_body_bytes: 64 << 10,
+        query_body_bytes: 0,
+        sql_body_bytes: 0,
+        tenant_held_bytes: 0,
+        held_patience: Duration::from_millis(10),
+        ..ApiOptions::default()
+    };
+    let rig = Rig::with(Setup { options, ..Setup::default() });
+    rig.script.next(Op::Publish, Fault::Delay(Duration::from_secs(1)));
+    let row = format!("{{\"id\":1,\"note\":\"{}\"}}", "x".repeat(60_000));
+    let flood = futures::future::join_all((0..40).map(|_| rig.json(row.clone())));
+    let other = async {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        rig.send(with(ingest(JSON, &row), &[("x-tenant-id", "acme")])).await
+    };
+    let (flood, other) = tokio::join!(flood, other);
+    let busy: Vec<_> = flood.iter().filter(|reply| reply.status == 503).collect();
+    assert_eq!((busy.len(), other.status.as_u16()), (7, 200));
+    assert!(busy[0].text().contains("of this tenant"), "{}", busy[0].text());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_hangs_up_gives_its_share_back_at_once() {
+    let options = ApiOptions {
+        ingest_body_bytes: 1 << 20,
+        query_body_bytes: 0,
+        sql_body_bytes: 0,
+        held_bytes: 0,
+        held_patience: Duration::from_millis(10),
+        ..ApiOptions::default()
+    };
+    let rig = Rig::with(Setup { options, ..Setup::default() });
+    // each has sent nearly all of its body, and never sends the rest
+    let half = || {
+        let piece = futures::stream::iter([Ok::<_, io::Error>(vec![b' '; 900_000])]);
+        let body = Body::from_stream(futures::StreamExt::chain(piece, futures::stream::pending()));
+        Box::pin(rig.lines(body))
+    };
+    let mut uploads: Vec<_> = (0..3).map(|_| half()).collect();
+    for upload in &mut uploads {
+        assert!(futures::poll!(upload).is_pending());
+    }
+    let row = format!("{{\"id\":1,\"note\":\"{}\"}}", "x".repeat(900_000));
+    assert_eq!(rig.json(row.clone()).await.outcome(), (503, Some("server.busy".into())), "all is held");
+    drop(uploads);
+    assert_eq!(rig.json(row).await.status, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_is_due_tells_what_became_of_each_record_by_then() {
+    let options = ApiOptions { request_timeout: Duration::from_secs(40), ..ApiOptions::default() };
+    let rig = Rig::with(Setup { options, ..Setup::default() });
+    for _ in 0..100 {
+        rig.script.next(Op::Publish, Fault::Delay(Duration::from_secs(3_600)));
+    }
+    // the first publish is given up after its budget; what waits behind it is not over when the answer is due
+    let (first, second) = tokio::join!(rig.lines("{\"id\":1}\n{}\n"), async {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        rig.lines("{\"id\":2}\n{}\n").await
+    });
+    for reply in [first, second] {
+        let told: Vec<_> = reply.results().into_iter().map(|(index, status, _)| (index, status)).collect();
+        assert_eq!(told, [(0, "in_flight".into()), (1, "rejected".into())], "{}", reply.text());
+        assert_eq!((reply.status.as_u16(), reply.counts()), (503, [2, 0, 1]));
+        assert!(reply.headers.contains_key("retry-after"));
+    }
 }
 
 #[tokio::test]

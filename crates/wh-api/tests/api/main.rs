@@ -6,6 +6,7 @@ mod coalesce;
 mod contract;
 mod dead_letters;
 mod engine;
+mod forms;
 mod ingest;
 mod ops;
 mod query;

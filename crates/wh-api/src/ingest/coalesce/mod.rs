@@ -146,15 +146,14 @@ impl Coalescer {
         self: &Arc<Self>,
         rows: impl Iterator<Item = &'a [u8]>,
         stamp: &Stamp,
-        held: Held,
+        held: &Arc<Held>,
     ) -> Result<Vec<Pending>, Busy> {
-        let held = Arc::new(held);
         let (pending, start, wake) = {
             let mut state = self.state.lock();
             if state.gather.bytes() > self.publishing.options.table_bytes {
                 return Err(Busy);
             }
-            let pending = state.gather.add(rows, stamp, &held);
+            let pending = state.gather.add(rows, stamp, held);
             let start = !std::mem::replace(&mut state.running, true);
             (pending, start, std::mem::take(&mut state.waiting))
         };

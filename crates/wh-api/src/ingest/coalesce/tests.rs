@@ -42,9 +42,9 @@ fn coalescer(broker: &sim::Broker) -> Arc<Coalescer> {
 }
 
 async fn hand_over(coalescer: &Arc<Coalescer>, rows: usize) -> Vec<Pending> {
-    let held = Budget::new(1 << 20, Duration::ZERO).take(1).await.unwrap();
+    let held = Budget::new(1 << 20, Duration::ZERO).take(1).await.map(Arc::new).unwrap();
     let stamp = Stamp { received: Timestamp::from_millis(1), trace: None };
-    coalescer.hand_over(std::iter::repeat_n(&b"{}"[..], rows), &stamp, held).unwrap()
+    coalescer.hand_over(std::iter::repeat_n(&b"{}"[..], rows), &stamp, &held).unwrap()
 }
 
 async fn stored(pending: Vec<Pending>) {

@@ -1,0 +1,206 @@
+//! The walk over a body of cells, a window at a time: judging first, and then making the rows.
+
+use super::{Dialect, Header, Syntax, cell, csv, layout::Layout, split::Cells, tsv};
+use crate::{
+    codes,
+    error::shown,
+    ingest::{
+        judge::{Judge, Refusal},
+        plan::Plan,
+        records::{Records, WINDOW},
+    },
+    json::{Scanner, push_compact},
+};
+use std::ops::Range;
+
+/// Most bytes of one piece of rows; one row may exceed it alone.
+const PIECE_BYTES: usize = 2 << 20;
+
+/// A body of cells.
+#[derive(Debug)]
+pub(crate) struct Sheet<'b> {
+    body: &'b [u8],
+    at: usize,
+    syntax: Syntax,
+    layout: Layout,
+    cells: Cells,
+    max_row: usize,
+    /// The record last read, as JSON.
+    row: Vec<u8>,
+    /// Bytes of all accepted rows.
+    made: usize,
+}
+
+/// Rows that are made, one after another in one text.
+#[derive(Debug, Default)]
+pub(crate) struct Piece {
+    text: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Piece {
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &[u8]> {
+        let mut start = 0;
+        self.ends.iter().map(move |end| &self.text[std::mem::replace(&mut start, *end)..*end])
+    }
+}
+
+impl<'b> Sheet<'b> {
+    /// Looks at the first line, unless that is a record.
+    ///
+    /// # Errors
+    /// The whole body is refused.
+    pub(crate) fn begin(dialect: Dialect, body: &'b [u8], plan: &Plan, max_row: usize) -> Result<Self, Refusal> {
+        let Dialect { syntax, header } = dialect;
+        let at = if body.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+        let (layout, cells) = (Layout::positional(plan), Cells::new(plan.columns.len()));
+        let mut sheet = Self { body, at, syntax, layout, cells, max_row, row: Vec::new(), made: 0 };
+        let single = syntax == Syntax::Tsv && header != Header::Present && sheet.layout.len() == 1;
+        if sheet.at == body.len() || (!single && sheet.skip_blank_lines()) {
+            return Err(Refusal::new(&codes::BODY_EMPTY, "the body is empty"));
+        }
+        if header != Header::Absent {
+            let first = sheet.read()?;
+            match Layout::of_header(header, plan, &sheet.cells, body)? {
+                Some(layout) => sheet.layout = layout,
+                None => sheet.at = first.start,
+            }
+        }
+        sheet.cells = Cells::new(sheet.layout.len());
+        Ok(sheet)
+    }
+
+    /// Judges up to [`WINDOW`] records; says whether more may follow.
+    ///
+    /// # Errors
+    /// The whole body is refused: nothing of it may be published.
+    pub(crate) fn step(&mut self, judge: &mut Judge<'_>, records: &mut Records) -> Result<bool, Refusal> {
+        records.bounded()?;
+        for _ in 0..WINDOW {
+            if self.at_end() {
+                return Ok(false);
+            }
+            let span = self.read()?;
+            match self.make(judge) {
+                Ok(edited) => {
+                    let size = self.row.len();
+                    if records.accept_place(span, edited, size, self.max_row) {
+                        self.made += size;
+                    }
+                }
+                Err(refusal) => records.refuse(span.start, refusal),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Bytes of memory that handing the rows over takes at once: a piece, and its copy in a block.
+    pub(crate) fn held(&self) -> usize {
+        2 * self.made.min(PIECE_BYTES + self.max_row)
+    }
+
+    /// Makes the next piece of the rows whose places these are.
+    pub(crate) fn piece(
+        &mut self,
+        places: &mut impl Iterator<Item = (Range<usize>, bool)>,
+        judge: &mut Judge<'_>,
+        piece: &mut Piece,
+    ) {
+        piece.text.clear();
+        piece.ends.clear();
+        while piece.text.len() < PIECE_BYTES {
+            let Some((span, edited)) = places.next() else { return };
+            self.at = span.start;
+            // it was read and judged before, and cannot fail now
+            let made = self.read().and_then(|_| if edited { self.make(judge).map(drop) } else { self.render() });
+            debug_assert!(made.is_ok(), "{made:?}");
+            piece.text.extend_from_slice(&self.row);
+            piece.ends.push(piece.text.len());
+        }
+    }
+
+    /// Whether there are no more records; skips blank lines, but where a line of one empty cell is a record.
+    fn at_end(&mut self) -> bool {
+        if self.syntax == Syntax::Tsv && self.layout.len() == 1 {
+            return self.at >= self.body.len();
+        }
+        self.skip_blank_lines()
+    }
+
+    fn skip_blank_lines(&mut self) -> bool {
+        loop {
+            match &self.body[self.at..] {
+                [] => return true,
+                [b'\n', ..] => self.at += 1,
+                [b'\r', b'\n', ..] => self.at += 2,
+                _ => return false,
+            }
+        }
+    }
+
+    /// Splits the next record; gives where it stands.
+    fn read(&mut self) -> Result<Range<usize>, Refusal> {
+        let start = self.at;
+        self.at = match self.syntax {
+            Syntax::Tsv => tsv::record(self.body, start, &mut self.cells),
+            Syntax::Csv => csv::record(self.body, start, &mut self.cells).map_err(|broken| {
+                let text = format!("{} at byte {}; the record begins at byte {start}", broken.why, broken.at);
+                Refusal::new(&codes::CSV_MALFORMED, text)
+            })?,
+        };
+        Ok(start..self.at)
+    }
+
+    /// Makes the row of the record last read and judges it; says whether it had to be edited.
+    fn make(&mut self, judge: &mut Judge<'_>) -> Result<bool, Refusal> {
+        self.render()?;
+        let judged = judge.record(&mut Scanner::new(&self.row, 0))?;
+        if let Some(refusal) = judged.refusal {
+            return Err(refusal);
+        }
+        if judge.edits.is_empty() {
+            return Ok(false);
+        }
+        let mut edited = Vec::with_capacity(self.row.len() + 16 * judge.edits.len());
+        push_compact(&mut edited, &self.row, judged.span, &judge.edits);
+        self.row = edited;
+        Ok(true)
+    }
+
+    /// Writes the record last read as a JSON object.
+    fn render(&mut self) -> Result<(), Refusal> {
+        if self.cells.count() != self.layout.len() {
+            let reason = format!("the line has {} cells, not {}", self.cells.count(), self.layout.len());
+            return Err(Refusal::new(&codes::CSV_CELLS, reason));
+        }
+        self.row.clear();
+        self.row.push(b'{');
+        for (slot, (form, text)) in self.layout.slots().zip(self.cells.iter(self.body)) {
+            if self.row.len() + text.len() > self.max_row {
+                let reason = format!("the record has more than {} bytes as JSON", self.max_row);
+                return Err(Refusal::new(&codes::ROW_TOO_LARGE, reason));
+            }
+            let start = self.row.len();
+            self.row.extend_from_slice(&slot.key);
+            match cell::push(&mut self.row, slot.takes, self.syntax, form, text) {
+                Ok(true) => self.row.push(b','),
+                Ok(false) => self.row.truncate(start),
+                Err(unfit) => {
+                    let reason = format!("column {} ({}) {}", shown(slot.name.as_bytes()), slot.type_text, unfit.why);
+                    let mut refusal = Refusal::new(unfit.code, reason);
+                    refusal.column = Some(slot.name.clone());
+                    return Err(refusal);
+                }
+            }
+        }
+        if self.row.len() > 1 {
+            self.row.pop();
+        }
+        self.row.push(b'}');
+        Ok(())
+    }
+}

@@ -1,0 +1,123 @@
+//! What stands in the document of paths whose bodies have no type of ours: rows, statements, events.
+//!
+//! Nothing here is called. A test holds the list against the table of routes.
+#![expect(dead_code, reason = "the attributes are read, not the functions")]
+
+use crate::error::Envelope;
+
+/// Asks one table.
+///
+/// Names are checked against the schema, values travel as typed parameters.
+#[utoipa::path(
+    post, path = "/v1/query", operation_id = "query", tag = "query",
+    params(
+        ("table" = String, Query, description = "The table."),
+        ("X-Tenant-ID" = String, Header, description = "The tenant; absent or empty means `0`."),
+    ),
+    request_body(content = Value, description = "`columns`, `select_all`, `aggregations`, `filters`, `time_range`, \
+        `group_by`, `order_by`, `limit`.", example = json!({"columns": ["origin"], "limit": 10})),
+    responses(
+        (status = 200, description = "An array of rows.", body = Vec<Value>),
+        (status = "4XX", description = "The query is at fault.", body = Envelope<'static>),
+        (status = "5XX", description = "ClickHouse or this server is.", body = Envelope<'static>),
+    ),
+)]
+pub(super) fn query() {}
+
+/// Watches one table: what is stored from now on.
+#[utoipa::path(
+    get, path = "/v1/stream", operation_id = "stream", tag = "events",
+    params(
+        ("table" = String, Query, description = "The table."),
+        ("since" = Option<String>, Query, description = "The place or time of the last event seen."),
+        ("Last-Event-ID" = String, Header, description = "The same, as browsers send it."),
+        ("X-Tenant-ID" = String, Header, description = "The tenant; absent or empty means `0`."),
+    ),
+    responses(
+        (status = 200, description = "Events `ready`, `row`, `gap` and `end`.", body = String, content_type = "text/event-stream"),
+        (status = "4XX", description = "The request is at fault.", body = Envelope<'static>),
+        (status = "5XX", description = "This server is.", body = Envelope<'static>),
+    ),
+)]
+pub(super) fn stream() {}
+
+/// Whether the tenant is served.
+#[utoipa::path(get, path = "/v1/health", operation_id = "health", tag = "probe", responses(
+    (status = 200, description = "It is."), (status = 404, description = "It is not.", body = Envelope<'static>),
+))]
+pub(super) fn health() {}
+
+/// Whether the process lives.
+#[utoipa::path(get, path = "/livez", operation_id = "livez", tag = "probe", responses(
+    (status = 200, description = "Its port is open.", body = Value),
+))]
+pub(super) fn live() {}
+
+/// Whether the process can do its work.
+#[utoipa::path(get, path = "/readyz", operation_id = "readyz", tag = "probe", responses(
+    (status = 200, description = "It can; `degraded` names what is missing.", body = Value),
+    (status = 503, description = "It cannot; `failed` says why.", body = Value),
+))]
+pub(super) fn ready() {}
+
+/// What runs.
+#[utoipa::path(get, path = "/version", operation_id = "version", tag = "probe", responses(
+    (status = 200, description = "Version, commit and time of the build.", body = Value),
+))]
+pub(super) fn version() {}
+
+/// This document.
+#[utoipa::path(get, path = "/v1/openapi.json", operation_id = "openapi", tag = "probe", responses(
+    (status = 200, description = "The document.", body = Value),
+))]
+pub(super) fn openapi() {}
+
+/// Runs SQL unchanged.
+#[utoipa::path(
+    post, path = "/v1/ops/query", operation_id = "ops_query", tag = "operator", security(("operator_key" = [])),
+    params(("tenant" = Option<String>, Query, description = "The tenant; default `0`.")),
+    request_body(content = Value, example = json!({"sql": "SELECT 1"})),
+    responses(
+        (status = 200, description = "An array of rows, or what the statement's FORMAT says.", body = Value),
+        (status = "4XX", description = "The statement or the key is at fault.", body = Envelope<'static>),
+        (status = "5XX", description = "ClickHouse or this server is.", body = Envelope<'static>),
+    ),
+)]
+pub(super) fn sql() {}
+
+/// The tables, or one.
+#[utoipa::path(
+    get, path = "/v1/ops/schema", operation_id = "ops_schema", tag = "operator", security(("operator_key" = [])),
+    params(
+        ("tenant" = Option<String>, Query, description = "The tenant; default `0`."),
+        ("table" = Option<String>, Query, description = "One table."),
+    ),
+    responses(
+        (status = 200, description = "Columns with types, defaults and mode.", body = Value),
+        (status = "4XX", description = "The request or the key is at fault.", body = Envelope<'static>),
+    ),
+)]
+pub(super) fn schema() {}
+
+/// Reads the schema now.
+#[utoipa::path(
+    post, path = "/v1/ops/schema/refresh", operation_id = "ops_schema_refresh", tag = "operator",
+    security(("operator_key" = [])),
+    params(("tenant" = Option<String>, Query, description = "The tenant; default `0`.")),
+    responses(
+        (status = 200, description = "It was read.", body = Value),
+        (status = "5XX", description = "It could not be read.", body = Envelope<'static>),
+    ),
+)]
+pub(super) fn refresh() {}
+
+/// What the queue holds.
+#[utoipa::path(
+    get, path = "/v1/ops/queue", operation_id = "ops_queue", tag = "operator", security(("operator_key" = [])),
+    params(("tenant" = Option<String>, Query, description = "The tenant; default `0`.")),
+    responses(
+        (status = 200, description = "By tenant, and whether it accepts.", body = Value),
+        (status = "4XX", description = "The key is at fault.", body = Envelope<'static>),
+    ),
+)]
+pub(super) fn queue() {}
