@@ -1,8 +1,8 @@
 //! The command line: flags in, exit code out. What a command does stands elsewhere.
 
 use crate::{
-    About, Exit, dlq_cli, doctor, doctor_clickhouse, error::with_causes, health, mq_cli, parts, place::Place, queue,
-    queue_report, run, telemetry::install_logs,
+    About, Exit, dlq_cli, doctor, doctor_clickhouse, doctor_nats, error::with_causes, health, mq_cli, parts,
+    place::Place, queue, queue_report, run, telemetry::install_logs,
 };
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::{
@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
     time::Duration,
 };
-use wh_config::{Environment, Loaded, LogLevel, Program, reference};
+use wh_config::{Config, Environment, Loaded, LogLevel, Program, QueueBackend, reference};
 use wh_mq::embedded::inspect;
 use wh_types::SystemClock;
 
@@ -49,8 +49,8 @@ enum Command {
     Mq(Box<mq_cli::MqCommand>),
     /// The dead letters of a running server: list, show, count, check, replay and purge them
     Dlq(Box<dlq_cli::Dlq>),
-    /// Measure what the data folder's disk can do and what ingest rate to expect, and see whether ClickHouse can be used:
-    /// exit code 1 when somebody must change something
+    /// Measure what the data folder's disk can do and what ingest rate to expect, or look at what the role needs on NATS, and
+    /// see whether ClickHouse can be used: exit code 1 when somebody must change something
     Doctor,
     /// Ask a running server whether it lives: exit code 0 or 1
     Health {
@@ -238,8 +238,12 @@ fn look(
 }
 
 fn examine(loaded: &Loaded, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
-    match doctor::measure(&loaded.config.data_dir, Duration::from_secs(2), &SystemClock) {
-        Ok(measured) => say(out, &measured),
+    match queue_found(&loaded.config) {
+        Ok((found, true)) => say(out, &found),
+        Ok((found, false)) => {
+            say(out, &found);
+            return Exit::Failure;
+        }
         Err(error) => {
             say(err, &format_args!("{error:#}"));
             return Exit::Failure;
@@ -253,6 +257,20 @@ fn examine(loaded: &Loaded, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
         Err(error) => {
             say(err, &format_args!("{error:#}"));
             Exit::Failure
+        }
+    }
+}
+
+/// What is to be said of the queue, and whether a process can start on it.
+fn queue_found(config: &Config) -> anyhow::Result<(String, bool)> {
+    match config.mq.backend {
+        QueueBackend::Embedded => {
+            let measured = doctor::measure(&config.data_dir, Duration::from_secs(2), &SystemClock)?;
+            Ok((measured.to_string(), true))
+        }
+        QueueBackend::Nats => {
+            let found = blocking(async { Ok(doctor_nats::look(config).await) })?;
+            Ok((found.to_string(), !found.is_fault()))
         }
     }
 }

@@ -1,7 +1,13 @@
 //! Opening the queue on NATS: connect, wait for a sound topology, find its streams. And what readiness and the stop need
 //! of it afterwards.
 
-use crate::{StartError, backend::Queue, membership::Watched, nats::options, peers::Counts};
+use crate::{
+    StartError,
+    backend::Queue,
+    membership::Watched,
+    nats::{options, role},
+    peers::Counts,
+};
 use std::{fmt, sync::Arc, time::Duration};
 use tracing::info;
 use wh_api::{Check, Health};
@@ -43,11 +49,7 @@ pub(crate) struct Cluster {
 
 impl Opening {
     pub(crate) fn new(config: &Config, instance: &str, clock: Arc<dyn Clock>, entropy: Arc<dyn Entropy>) -> Self {
-        let role = match (config.roles.api, config.roles.ingest) {
-            (true, true) => Role::Both,
-            (false, true) => Role::Ingest,
-            (_, false) => Role::Api,
-        };
+        let role = role(config.roles);
         Self {
             queue: config.mq.nats.clone(),
             role,

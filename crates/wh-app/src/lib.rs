@@ -13,6 +13,7 @@ mod data_dir;
 mod dlq_cli;
 mod doctor;
 mod doctor_clickhouse;
+mod doctor_nats;
 mod error;
 mod exit;
 mod front;

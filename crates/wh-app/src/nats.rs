@@ -1,7 +1,17 @@
 //! From the configuration's settings of NATS to what its client takes.
 
-use wh_config::{NatsCredentials, NatsQueue};
+use wh_config::{NatsCredentials, NatsQueue, Roles};
 use wh_nats::{Credentials, Options, Tls};
+use wh_topology::Role;
+
+/// Whose rights a process with these roles needs.
+pub(crate) fn role(roles: Roles) -> Role {
+    match (roles.api, roles.ingest) {
+        (true, true) => Role::Both,
+        (false, true) => Role::Ingest,
+        (_, false) => Role::Api,
+    }
+}
 
 /// How to connect; a connection that is to be told from others says its name.
 pub(crate) fn options(nats: &NatsQueue, name: &str) -> Options {

@@ -50,7 +50,7 @@ impl Counts {
     }
 
     /// The counts in a note; `None` in one of a version that said none.
-    fn read(note: &str) -> Option<Self> {
+    pub(crate) fn read(note: &str) -> Option<Self> {
         let (_, said) = note.split(' ').zip(note.split(' ').skip(1)).find(|(word, _)| *word == WORD)?;
         let (partitions, shards) = said.split_once('x')?;
         Some(Self { partitions: partitions.parse().ok()?, shards: shards.parse().ok()? })
