@@ -1,8 +1,8 @@
 //! A row ClickHouse refused for good, kept with its reason (decision D5). Not how it is stored.
 
 use bytes::Bytes;
-use std::{fmt, str::FromStr};
-use wh_types::{BlockId, RowCursor, Table, Tenant, Timestamp};
+use std::{fmt, io, str::FromStr};
+use wh_types::{Block, BlockId, Encoding, RowCursor, Table, Tenant, Timestamp, frame};
 
 /// Identifies a dead letter: where the row stood in the queue. The same row parked twice is one dead letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,6 +60,31 @@ pub struct DeadLetter {
     /// Held: until then the row is published again by itself as soon as its reason is gone (decision D8); after that it
     /// stays as any other.
     pub retry_until: Option<Timestamp>,
+}
+
+impl DeadLetter {
+    /// The row as a block of its own, under [`DeadLetterId::block_id`], to be published again: with this text, which may
+    /// be another than the letter's. It belongs to no process's chain.
+    ///
+    /// # Errors
+    /// It cannot be compressed, or is too large to be a row.
+    pub fn block(&self, text: &[u8], received: Timestamp, encoding: Encoding) -> io::Result<Block> {
+        let mut plain = Vec::with_capacity(text.len() + 1);
+        plain.extend_from_slice(text);
+        plain.push(b'\n');
+        Ok(Block {
+            id: self.id.block_id(),
+            tenant: self.tenant.clone(),
+            table: self.table.clone(),
+            received,
+            rows: 1,
+            decoded_bytes: u32::try_from(plain.len()).map_err(io::Error::other)?,
+            encoding,
+            body: frame::encode(encoding, &plain)?,
+            chain: None,
+            trace: None,
+        })
+    }
 }
 
 /// Which of a tenant's dead letters are meant: those that match all that is given.

@@ -8,7 +8,7 @@ use crate::{
 };
 use std::time::Duration;
 use wh_mq::{DeadLetter, Receipt};
-use wh_types::{Block, Class, frame};
+use wh_types::{Block, Class};
 
 /// Attempts for what was not answered or not taken in.
 const ATTEMPTS: u32 = 3;
@@ -49,12 +49,12 @@ pub(super) async fn publish(app: &App, rows: &[(&DeadLetter, Vec<u8>)]) -> Vec<F
     let mut fates: Vec<Option<Fate>> = Vec::with_capacity(rows.len());
     let mut blocks = Vec::with_capacity(rows.len());
     for (at, (letter, row)) in rows.iter().enumerate() {
-        match block(app, letter, row) {
-            Some(block) => {
+        match letter.block(row, app.publishing.clock.wall(), app.options.encoding) {
+            Ok(block) => {
                 fates.push(None);
                 blocks.push((at, block));
             }
-            None => fates.push(Some(Fate::Failed {
+            Err(_) => fates.push(Some(Fate::Failed {
                 class: Class::Bug,
                 code: &codes::QUEUE_FAILED,
                 reason: "the row could not be compressed".to_owned(),
@@ -82,24 +82,4 @@ pub(super) async fn publish(app: &App, rows: &[(&DeadLetter, Vec<u8>)]) -> Vec<F
         }
     }
     fates.into_iter().map(|fate| fate.unwrap_or_else(Fate::silent)).collect()
-}
-
-fn block(app: &App, letter: &DeadLetter, row: &[u8]) -> Option<Block> {
-    let mut text = Vec::with_capacity(row.len() + 1);
-    text.extend_from_slice(row);
-    text.push(b'\n');
-    let encoding = app.options.encoding;
-    Some(Block {
-        id: letter.id.block_id(),
-        tenant: letter.tenant.clone(),
-        table: letter.table.clone(),
-        received: app.publishing.clock.wall(),
-        rows: 1,
-        decoded_bytes: u32::try_from(text.len()).ok()?,
-        encoding,
-        body: frame::encode(encoding, &text).ok()?,
-        // it belongs to no process's sequence of blocks
-        chain: None,
-        trace: None,
-    })
 }
