@@ -86,6 +86,10 @@ impl Sink for ClickHouse {
         Some(schema.tables.keys().filter_map(|name| Table::new(name).ok()).collect())
     }
 
+    async fn columns(&self, table: &Table) -> Option<Arc<BTreeSet<String>>> {
+        self.writable(table)
+    }
+
     async fn insert(&self, insert: Insert<'_>) -> Result<(), SinkError> {
         let Err(error) = self.insert_once(&insert).await else { return Ok(()) };
         if error.unknown_table() {

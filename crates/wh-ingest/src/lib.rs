@@ -17,6 +17,7 @@ mod line;
 mod memory;
 mod metrics;
 mod options;
+mod replay;
 mod rows;
 mod sink;
 mod size;

@@ -2,21 +2,27 @@
 
 use std::{sync::LazyLock, time::Duration};
 use wh_mq::Unit;
-use wh_types::{LabelCap, Table};
+use wh_types::{LabelCap, Table, Tenant};
 
-/// Most tables, codes and units that metrics tell apart.
+/// Most tables, tenants, codes and units that metrics tell apart.
 static TABLES: LazyLock<LabelCap> = LazyLock::new(|| LabelCap::new(500));
+static TENANTS: LazyLock<LabelCap> = LazyLock::new(|| LabelCap::new(200));
 static CODES: LazyLock<LabelCap> = LazyLock::new(|| LabelCap::new(100));
 static UNITS: LazyLock<LabelCap> = LazyLock::new(|| LabelCap::new(512));
 
 /// Names, units and meanings: the generated metrics page is made of this.
-pub(crate) const DESCRIBED: [(&str, &str); 20] = [
+pub(crate) const DESCRIBED: [(&str, &str); 22] = [
     ("wavehouse_ingest_rows_inserted_total", "rows stored in ClickHouse, by table"),
     ("wavehouse_ingest_inserts_total", "inserts by outcome"),
     ("wavehouse_ingest_insert_seconds", "time of one insert"),
     ("wavehouse_ingest_batch_rows", "rows of one insert"),
     ("wavehouse_ingest_retries_total", "rows that wait for another try, by table and reason"),
     ("wavehouse_ingest_dead_letters_total", "rows parked, by table and code"),
+    (
+        "wavehouse_ingest_dead_letters_replayed_total",
+        "held rows that were published again by themselves, by table and code they were parked with",
+    ),
+    (DEPTH, "dead letters of the tables of this worker's units, by tenant and table; counted once a minute"),
     (
         "wavehouse_ingest_insert_doubt_total",
         "rows given back while their insert's outcome was not known: they may double",
@@ -51,7 +57,11 @@ pub(crate) const MISSING: &str = "wavehouse_ingest_tables_missing";
 /// Tables with state.
 pub(crate) const ACTIVE: &str = "wavehouse_ingest_tables_active";
 
-const GAUGES: [&str; 9] = [
+/// Dead letters kept.
+const DEPTH: &str = "wavehouse_dead_letters";
+
+const GAUGES: [&str; 10] = [
+    DEPTH,
     "wavehouse_ingest_rows_held",
     "wavehouse_ingest_backoffs",
     PAUSED,
@@ -93,6 +103,20 @@ pub(crate) fn retried(table: &Table, rows: u64, reason: &'static str) {
 pub(crate) fn parked(table: &Table, rows: u64, code: &str) {
     metrics::counter!("wavehouse_ingest_dead_letters_total", "table" => TABLES.get(table.as_str()), "code" => CODES.get(code))
         .increment(rows);
+}
+
+pub(crate) fn replayed(table: &Table, code: &str) {
+    metrics::counter!("wavehouse_ingest_dead_letters_replayed_total",
+        "table" => TABLES.get(table.as_str()), "code" => CODES.get(code))
+    .increment(1);
+}
+
+/// So many dead letters of a table are kept.
+#[expect(clippy::cast_precision_loss, reason = "there are far fewer than 2^52 of them")]
+pub(crate) fn dead_letters(tenant: &Tenant, table: &Table, depth: u64) {
+    // tables beyond the cap share one gauge, which then tells of the last of them
+    let (tenant, table) = (TENANTS.get(tenant.as_str()), TABLES.get(table.as_str()));
+    metrics::gauge!(DEPTH, "tenant" => tenant, "table" => table).set(depth as f64);
 }
 
 /// One more in a gauge, for as long as this lives.

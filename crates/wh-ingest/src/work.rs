@@ -69,7 +69,7 @@ pub(crate) fn insert(
 }
 
 pub(crate) fn park(shared: &Arc<Shared>, (key, id): (Key, WorkId), letters: Vec<DeadLetter>) -> Running {
-    let broker = shared.parts.broker.clone();
+    let (broker, owned) = (shared.parts.broker.clone(), shared.owned.clone());
     Box::pin(async move {
         let rows = letters.len() as u64;
         let ended = |end| Ended { key, id, rows, sink: None, end };
@@ -79,6 +79,9 @@ pub(crate) fn park(shared: &Arc<Shared>, (key, id): (Key, WorkId), letters: Vec<
                 // Parked ones are parked once whatever happens now: their ids stay the same.
                 Err(error) => return ended(End::NotParked(error)),
             }
+        }
+        if letters.iter().any(|letter| letter.retry_until.is_some()) {
+            owned.held();
         }
         let first = letters.first().map(|letter| format!("{} ({}): {}", letter.id, letter.code, letter.reason));
         ended(End::Parked(first.unwrap_or_default()))

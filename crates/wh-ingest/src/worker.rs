@@ -5,11 +5,12 @@ use crate::{
     gate::Gates,
     metrics,
     options::Options,
+    replay,
     sink::Sinks,
     unit::{Orders, Terms, UnitLoop, Wish},
 };
 use futures::{StreamExt, stream::FuturesUnordered};
-use std::{sync::Arc, time::Duration};
+use std::{pin::pin, sync::Arc, time::Duration};
 use tokio::sync::watch;
 use tracing::{error, info, warn};
 use wh_coord::Leases;
@@ -49,6 +50,8 @@ pub(crate) struct Shared {
     pub(crate) parts: Parts,
     pub(crate) options: Options,
     pub(crate) gates: Gates,
+    /// The units worked on now.
+    pub(crate) owned: Arc<replay::Owned>,
     pub(crate) tasks: Tasks,
 }
 
@@ -89,11 +92,20 @@ impl Worker {
         let shared = {
             // nothing tried takes longer than an insert and what its sink does around it
             let gates = Gates::new(options.insert_timeout * 2);
-            Arc::new(Shared { parts, options, gates, tasks })
+            Arc::new(Shared { parts, options, gates, owned: Arc::default(), tasks })
         };
-        match claims {
-            None => run_all(shared, stop).await,
-            Some((leases, options)) => claim::run(shared, leases, options, stop).await,
+        let held = replay::run(shared.clone(), stop.clone());
+        let work = async {
+            match claims {
+                None => run_all(shared, stop).await,
+                Some((leases, options)) => claim::run(shared, leases, options, stop).await,
+            }
+        };
+        let (mut held, mut work) = (pin!(held), pin!(work));
+        tokio::select! {
+            biased;
+            outcome = &mut work => outcome,
+            () = &mut held => work.await,
         }
     }
 }
@@ -171,6 +183,7 @@ async fn run_unit(shared: Arc<Shared>, unit: Unit, mut terms: Terms) -> UnitEnd 
         Err(error) => return UnitEnd { in_order: true, outcome: Err(error) },
     };
     metrics::unit_event("taken");
+    let _own = shared.owned.take(unit, terms.term.clone());
     let (in_order, outcome) = UnitLoop::new(shared, feed, terms).run().await;
     metrics::unit_event("released");
     UnitEnd { in_order, outcome }
