@@ -63,9 +63,10 @@ pub(super) const HOMES: [(&str, &[&str]); 8] = [
     ("libloading", &["wh-testkit"]),
 ];
 
-/// Where hyper's client may be used: its home; the test kit's small client and fault proxy; the request that
-/// `wavehouse health` sends to its own server.
-pub(super) const HYPER_CLIENT: [&str; 3] = ["crates/wh-clickhouse/", "crates/wh-testkit/", "crates/wh-app/src/health"];
+/// Where hyper's client may be used: its home; the test kit's small client and fault proxy; the requests that
+/// `wavehouse health` and `wavehouse dlq` send to their own server.
+pub(super) const HYPER_CLIENT: [&str; 4] =
+    ["crates/wh-clickhouse/", "crates/wh-testkit/", "crates/wh-app/src/health", "crates/wh-app/src/dlq_cli/client"];
 
 /// The layer of a crate.
 pub(super) fn layer(name: &str) -> Option<Layer> {
