@@ -168,9 +168,9 @@ impl Bucket {
 
     async fn write(&self, key: &str, value: Option<Bytes>, expected: u64) -> Result<u64> {
         let mut headers = Headers::new();
-        headers.insert("Nats-Expected-Last-Subject-Sequence", expected.to_string());
+        headers.append("Nats-Expected-Last-Subject-Sequence", expected);
         if value.is_none() {
-            headers.insert("KV-Operation", "DEL");
+            headers.append("KV-Operation", "DEL");
         }
         let subject = match &self.connection.options().js_domain {
             Some(domain) => format!("$JS.{domain}.API.{}", self.subject(key)?),

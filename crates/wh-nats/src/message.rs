@@ -31,13 +31,19 @@ impl Message {
     /// The last value of a header: the server's own word, where a publisher had set the same name.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.0.headers.as_ref()?.get_last(name).map(async_nats::HeaderValue::as_str)
+        self.values(name)?.last().map(async_nats::HeaderValue::as_str)
     }
 
     /// The first value of a header: where a stored message was stored before, its first storage.
     #[must_use]
     pub fn header_first(&self, name: &str) -> Option<&str> {
-        self.0.headers.as_ref()?.get(name).map(async_nats::HeaderValue::as_str)
+        self.values(name)?.first().map(async_nats::HeaderValue::as_str)
+    }
+
+    /// Looked through: the map would make a name of its own to look it up, and hash it.
+    fn values(&self, name: &str) -> Option<&[async_nats::HeaderValue]> {
+        let mut all = self.0.headers.as_ref()?.iter();
+        all.find(|(other, _)| AsRef::<str>::as_ref(*other) == name).map(|(_, values)| values.as_slice())
     }
 
     /// Every header with every value. Names come in no order, values of a name in theirs.

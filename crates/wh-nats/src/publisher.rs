@@ -7,6 +7,7 @@ use crate::{
 };
 use async_nats::{HeaderMap, Subject};
 use bytes::Bytes;
+use futures::FutureExt as _;
 use parking_lot::Mutex;
 use std::{future::Future, sync::Arc, time::Duration};
 use tokio::sync::{mpsc, oneshot};
@@ -88,7 +89,7 @@ impl Publisher {
     ) -> impl Future<Output = Result<PubAck>> + Send + use<> {
         // dropped after the receiver
         let ticket = self.replies.ticket();
-        let (to, mut answer) = oneshot::channel();
+        let (to, answer) = oneshot::channel();
         let deadline = self.connection.options().clock.now() + timeout;
         let subject = Subject::from(subject);
         let number = ticket.number();
@@ -100,53 +101,81 @@ impl Publisher {
             if queued.is_err() {
                 return Err(Error::new(subject.as_str(), Kind::Closed));
             }
-            let answer = match tokio::time::timeout_at(deadline, &mut answer).await {
-                Ok(Ok(answer)) => answer,
-                Ok(Err(_)) => return Err(Error::new(subject.as_str(), Kind::Closed)),
-                Err(_) if ticket.give_up() => return Err(Error::new(subject.as_str(), Kind::Timeout)),
-                // it came in this moment, or it was never sent
-                Err(_) => answer.try_recv().unwrap_or_else(|_| Err(Error::new(subject.as_str(), Kind::Unsent))),
-            };
+            // whose time is over is told by the writer
+            let answer = answer.await.unwrap_or_else(|_| Err(Error::new(subject.as_str(), Kind::Closed)));
+            ticket.done();
             streams.read(&subject, answered(&subject, answer?)?.body())
         }
     }
 }
 
+/// How often it is looked whose time is over: one timer for all.
+const SWEEP: Duration = Duration::from_millis(25);
+/// Messages taken from the line at once.
+const TURN: usize = 64;
+
 /// Sends what is in line, one after another, while the window has room.
 async fn write(core: Arc<Core>, replies: Arc<Replies>, mut line: mpsc::UnboundedReceiver<Outgoing>) {
+    let mut batch = Vec::with_capacity(TURN);
+    let mut swept = core.options.clock.now();
     loop {
-        let outgoing = tokio::select! {
-            biased;
-            () = core.stop.wait() => return,
-            outgoing = line.recv() => outgoing,
-        };
-        let Some(Outgoing { number, subject, headers, body, deadline, to }) = outgoing else { return };
         tokio::select! {
             biased;
-            () = replies.below(WINDOW) => {}
+            count = line.recv_many(&mut batch, TURN) => if count == 0 { return },
             () = core.stop.wait() => return,
+            () = tokio::time::sleep(SWEEP), if replies.len() > 0 => {}
         }
-        if deadline <= core.options.clock.now() {
-            _ = to.send(Err(Error::new(subject.as_str(), Kind::Unsent)));
-            continue;
+        let now = core.options.clock.now();
+        if now >= swept + SWEEP {
+            swept = now;
+            replies.expire(now);
         }
-        let slot = match core.connected(&subject) {
-            Ok(slot) => slot,
-            Err(error) => {
-                _ = to.send(Err(error));
-                continue;
+        for outgoing in batch.drain(..) {
+            if replies.len() >= WINDOW {
+                sweeping(&core, &replies, replies.below(WINDOW)).await;
             }
-        };
-        // before it is sent: from here on its outcome is not known
-        if !replies.put(number, subject.clone(), to) {
-            continue;
+            send(&core, &replies, outgoing).await;
         }
-        let reply = replies.reply(number);
-        if let Err(error) = slot.send(subject.clone(), Some(reply), Some(headers), body).await {
-            replies.fail(number, error);
-        } else if slot.lost.given() {
-            replies.fail(number, Error::new(subject.as_str(), Kind::Interrupted));
+    }
+}
+
+/// Waits for something while others' times run out.
+async fn sweeping<T>(core: &Core, replies: &Replies, wait: impl Future<Output = T>) -> T {
+    let mut wait = std::pin::pin!(wait);
+    if let Some(done) = wait.as_mut().now_or_never() {
+        return done;
+    }
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut wait => return done,
+            () = tokio::time::sleep(SWEEP) => replies.expire(core.options.clock.now()),
         }
+    }
+}
+
+async fn send(core: &Core, replies: &Replies, outgoing: Outgoing) {
+    let Outgoing { number, subject, headers, body, deadline, to } = outgoing;
+    if deadline <= core.options.clock.now() {
+        _ = to.send(Err(Error::new(subject.as_str(), Kind::Unsent)));
+        return;
+    }
+    let slot = match core.connected(&subject) {
+        Ok(slot) => slot,
+        Err(error) => {
+            _ = to.send(Err(error));
+            return;
+        }
+    };
+    // before it is sent: from here on its outcome is not known
+    if !replies.put(number, subject.clone(), deadline, to) {
+        return;
+    }
+    let sent = slot.send(subject.clone(), Some(replies.reply(number)), Some(headers), body);
+    if let Err(error) = sweeping(core, replies, sent).await {
+        replies.fail(number, error);
+    } else if slot.lost.given() {
+        replies.fail(number, Error::new(subject.as_str(), Kind::Interrupted));
     }
 }
 

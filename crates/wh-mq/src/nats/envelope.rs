@@ -1,10 +1,11 @@
-//! A block as a message: headers and the body as it is (decision D1). Pure; knows no client.
+//! A block as a message: headers and the body as it is (decision D1). Pure.
 //!
 //! The tenant and the table are the subject's. Reading is bounded and gives [`Unreadable`] where a message is no block
 //! of ours, which its reader parks whole.
 
 use bytes::Bytes;
 use std::sync::Arc;
+use wh_nats::Headers;
 use wh_types::{Block, BlockId, Chain, Encoding, MAX_BLOCK_ROWS, Timestamp, TopicKey};
 
 /// The version of these headers.
@@ -37,21 +38,20 @@ fn unreadable(field: &'static str, problem: impl Into<String>) -> Unreadable {
     Unreadable { field, problem: problem.into() }
 }
 
-/// The headers of a block. Its message's body is the block's own.
-pub(crate) fn headers(block: &Block) -> Vec<(&'static str, String)> {
-    let mut headers = vec![
-        (WH_FORMAT, FORMAT.to_owned()),
-        (WH_ROWS, block.rows.to_string()),
-        (WH_BYTES, block.decoded_bytes.to_string()),
-        (WH_RECEIVED, block.received.to_string()),
-        (WH_ENCODING, block.encoding.name().to_owned()),
-        (MSG_ID, block.id.to_string()),
-    ];
+/// The headers of a block. Its message's body is the block's own. The id comes first, a name that the client knows.
+pub(crate) fn headers(block: &Block) -> Headers {
+    let mut headers = Headers::with_capacity(288);
+    headers.append(MSG_ID, block.id);
+    headers.append(WH_FORMAT, FORMAT);
+    headers.append(WH_ROWS, block.rows);
+    headers.append(WH_BYTES, block.decoded_bytes);
+    headers.append(WH_RECEIVED, block.received);
+    headers.append(WH_ENCODING, block.encoding.name());
     if let Some(chain) = &block.chain {
-        headers.push((WH_CHAIN, format!("{}-{}", chain.process, chain.n)));
+        headers.append(WH_CHAIN, format_args!("{}-{}", chain.process, chain.n));
     }
     if let Some(trace) = &block.trace {
-        headers.push((TRACEPARENT, trace.to_string()));
+        headers.append(TRACEPARENT, trace);
     }
     headers
 }

@@ -7,13 +7,14 @@ use async_nats::Subject;
 use parking_lot::Mutex;
 use std::{
     collections::HashMap,
+    hash::{BuildHasherDefault, Hasher},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering::Relaxed},
     },
 };
 use tokio::sync::{Notify, mpsc, oneshot};
-use wh_types::Stop;
+use wh_types::{Mono, Stop};
 
 /// The requests of one inbox that wait.
 #[derive(Debug)]
@@ -21,10 +22,28 @@ pub(crate) struct Replies {
     /// Ends in a dot; an answer's subject is this and the request's number.
     prefix: String,
     next: AtomicU64,
-    waiting: Mutex<HashMap<u64, Waiting>>,
+    waiting: Mutex<HashMap<u64, Waiting, BuildHasherDefault<Ordinal>>>,
     freed: Notify,
     /// Given with the last handle: its subscription ends.
     unused: Stop,
+}
+
+/// Hashes numbers that are drawn here, one after another: nobody can choose them.
+#[derive(Debug, Default)]
+struct Ordinal(u64);
+
+impl Hasher for Ordinal {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
 }
 
 impl Drop for Replies {
@@ -37,6 +56,8 @@ impl Drop for Replies {
 struct Waiting {
     subject: Subject,
     to: To,
+    /// Until when [`Replies::expire`] leaves it.
+    until: Option<Mono>,
 }
 
 #[derive(Debug)]
@@ -50,6 +71,7 @@ enum To {
 pub(crate) struct Ticket {
     replies: Arc<Replies>,
     number: u64,
+    done: bool,
 }
 
 impl Replies {
@@ -86,22 +108,22 @@ impl Replies {
 
     fn wait(self: &Arc<Self>, subject: Subject, to: To) -> Ticket {
         let ticket = self.ticket();
-        self.waiting.lock().insert(ticket.number, Waiting { subject, to });
+        self.waiting.lock().insert(ticket.number, Waiting { subject, to, until: None });
         ticket
     }
 
     /// A number to wait under later.
     pub(crate) fn ticket(self: &Arc<Self>) -> Ticket {
-        Ticket { number: self.next.fetch_add(1, Relaxed), replies: self.clone() }
+        Ticket { number: self.next.fetch_add(1, Relaxed), replies: self.clone(), done: false }
     }
 
     /// Waits under the number of a ticket that somebody else holds. False where nobody waits for the answer any more:
     /// who gives up drops the receiver first and the ticket after it.
-    pub(crate) fn put(&self, number: u64, subject: Subject, to: oneshot::Sender<Result<Message>>) -> bool {
+    pub(crate) fn put(&self, number: u64, subject: Subject, until: Mono, to: oneshot::Sender<Result<Message>>) -> bool {
         let mut waiting = self.waiting.lock();
         let wanted = !to.is_closed();
         if wanted {
-            waiting.insert(number, Waiting { subject, to: To::One(to) });
+            waiting.insert(number, Waiting { subject, to: To::One(to), until: Some(until) });
         }
         wanted
     }
@@ -165,6 +187,11 @@ impl Replies {
         taken
     }
 
+    /// Ends what had its time.
+    pub(crate) fn expire(&self, now: Mono) {
+        self.end(|waiting| waiting.until.is_some_and(|until| until <= now).then_some(Kind::Timeout));
+    }
+
     /// The connection broke: nothing that waits will be answered.
     pub(crate) fn interrupt(&self, why: &Kind) {
         self.end(|_| Some(why.clone()));
@@ -210,21 +237,24 @@ impl Ticket {
         self.number
     }
 
-    /// Gives the wait up. Says whether there was one.
-    pub(crate) fn give_up(&self) -> bool {
-        self.replies.take(self.number).is_some()
+    /// The answer is there: nothing waits any more.
+    pub(crate) fn done(mut self) {
+        self.done = true;
     }
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.replies.take(self.number);
+        if !self.done {
+            self.replies.take(self.number);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wh_types::{Clock as _, SystemClock};
 
     fn message(subject: String) -> Message {
         let (payload, length) = (bytes::Bytes::new(), 0);
@@ -280,11 +310,30 @@ mod tests {
         let ticket = replies.ticket();
         let number = ticket.number();
         drop((answer, ticket));
-        assert!(!replies.put(number, "x".into(), to));
+        let now = SystemClock.now();
+        assert!(!replies.put(number, "x".into(), now, to));
         let (to, _answer) = oneshot::channel();
         let ticket = replies.ticket();
-        assert!(replies.put(ticket.number(), "x".into(), to));
-        assert!(ticket.give_up() && !ticket.give_up());
+        assert!(replies.put(ticket.number(), "x".into(), now, to));
+        drop(ticket);
         replies.below(1).await;
+    }
+
+    #[tokio::test]
+    async fn what_had_its_time_is_told_so_and_the_rest_waits_on() {
+        let replies = Replies::new("_INBOX.a");
+        let now = SystemClock.now();
+        let ((first, answer), (later, mut waits)) = (oneshot::channel(), oneshot::channel());
+        let (_request, mut unbounded) = replies.one("y".into());
+        let tickets = [replies.ticket(), replies.ticket()];
+        assert!(replies.put(tickets[0].number(), "x".into(), now, first));
+        assert!(replies.put(tickets[1].number(), "x".into(), now + std::time::Duration::from_secs(1), later));
+        replies.expire(now);
+        assert_eq!(answer.await.unwrap().unwrap_err().kind(), &Kind::Timeout);
+        assert!(waits.try_recv().is_err() && unbounded.try_recv().is_err());
+        let [one, other] = tickets;
+        one.done();
+        other.done();
+        assert_eq!(replies.len(), 2, "a ticket that is done gives up nothing");
     }
 }

@@ -46,8 +46,8 @@ impl Slot {
         payload: Bytes,
     ) -> Result<()> {
         use async_nats::client::PublishErrorKind as Vendor;
-        let shown = subject.clone();
         let bytes = payload.len();
+        let shown = subject.clone();
         let message = OutboundMessage { subject, reply, payload, headers };
         self.client.publish_message(message).await.map_err(|cause| {
             let kind = match cause.kind() {

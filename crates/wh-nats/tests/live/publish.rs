@@ -16,7 +16,7 @@ on_each_version!(
     a_publish_that_nobody_waits_for_frees_its_place,
 );
 
-fn id(id: impl Into<String>) -> Headers {
+fn id(id: impl std::fmt::Display) -> Headers {
     [("Nats-Msg-Id", id)].into_iter().collect()
 }
 
@@ -71,7 +71,7 @@ async fn refusals_of_a_stream_come_with_their_number(version: &'static str) {
     assert!(full.is_api(err_code::STREAM_FULL), "{full}");
     assert!(matches!(full.class(), Class::Exhausted { .. }));
     let mut expecting = Headers::new();
-    expecting.insert("Nats-Expected-Stream", "OTHER");
+    expecting.append("Nats-Expected-Stream", "OTHER");
     let other = publisher.publish("cap.x", expecting, Bytes::new(), SOON).await.unwrap_err();
     assert!(other.is_api(err_code::OTHER_STREAM) && other.class() == Class::Unavailable, "{other}");
 }

@@ -59,7 +59,14 @@ impl Publish {
     }
 }
 
-/// What is sent.
+/// What can be sent, and sent again.
+pub(crate) trait Outgoing: Send + Sync {
+    fn subject(&self) -> &str;
+    fn headers(&self) -> Headers;
+    fn body(&self) -> &Bytes;
+}
+
+/// A message as it is sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Message {
     pub(crate) subject: String,
@@ -67,12 +74,26 @@ pub(crate) struct Message {
     pub(crate) body: Bytes,
 }
 
+impl Outgoing for Message {
+    fn subject(&self) -> &str {
+        &self.subject
+    }
+
+    fn headers(&self) -> Headers {
+        self.headers.iter().map(|(name, value)| (*name, value)).collect()
+    }
+
+    fn body(&self) -> &Bytes {
+        &self.body
+    }
+}
+
 /// Stores messages of one stream in the order given, one outcome each.
-pub(crate) async fn drive(
+pub(crate) async fn drive<M: Outgoing>(
     shared: &Shared,
     op: &'static str,
     stream: &str,
-    messages: Vec<Message>,
+    messages: Vec<M>,
 ) -> Vec<Result<Place>> {
     let timeout = shared.spec().choices().publish_timeout;
     let mut run = Run {
@@ -93,19 +114,19 @@ pub(crate) async fn drive(
     outcomes.map(|(outcome, error)| outcome.map_err(|kind| failed((kind, error)))).collect()
 }
 
-struct Run<'a> {
+struct Run<'a, M> {
     shared: &'a Shared,
     stream: &'a str,
     timeout: Duration,
     /// No attempt outlasts it.
     deadline: Mono,
     lane: Lane,
-    messages: Vec<Message>,
+    messages: Vec<M>,
     /// What the last attempt of each failed with.
     errors: Vec<Option<wh_nats::Error>>,
 }
 
-impl Run<'_> {
+impl<M: Outgoing> Run<'_, M> {
     async fn all(&mut self) {
         let mut stalls = 0;
         while !self.lane.done() {
@@ -152,6 +173,9 @@ impl Run<'_> {
         if self.left().is_none() {
             return Some(Kind::Unavailable);
         }
+        if shared.connection.is_connected() {
+            return None;
+        }
         let mut watch = shared.connection.watch();
         loop {
             let (connected, since) = {
@@ -186,7 +210,7 @@ impl Run<'_> {
             if next.is_none() && under_way.is_empty() {
                 return;
             }
-            let bytes = next.map_or(0, |(index, _)| self.messages[index].body.len());
+            let bytes = next.map_or(0, |(index, _)| self.messages[index].body().len());
             tokio::select! {
                 biased;
                 Some((index, answered)) = under_way.next(), if !under_way.is_empty() => self.take(index, answered),
@@ -198,8 +222,9 @@ impl Run<'_> {
                         self.lane.not_sent(index);
                         continue;
                     }
-                    let Message { subject, headers, body } = self.messages[index].clone();
-                    let answer = self.shared.publish.publisher.publish(&subject, headers.into_iter().collect::<Headers>(), body, left);
+                    let message = &self.messages[index];
+                    let (headers, body) = (message.headers(), message.body().clone());
+                    let answer = self.shared.publish.publisher.publish(message.subject(), headers, body, left);
                     self.lane.sent(index);
                     under_way.push(async move {
                         let answered = answer.await;
@@ -217,7 +242,7 @@ impl Run<'_> {
         let (answer, error) = match answered {
             Ok(ack) if *ack.stream != *self.stream => {
                 self.shared.faults.note(Fault::AckedElsewhere {
-                    subject: self.messages[index].subject.clone(),
+                    subject: self.messages[index].subject().to_owned(),
                     stream: self.stream.to_owned(),
                     by: ack.stream.to_string(),
                 });
@@ -228,7 +253,7 @@ impl Run<'_> {
             Err(error) => {
                 if error.is_api(err_code::OTHER_STREAM) {
                     self.shared.faults.note(Fault::AckedElsewhere {
-                        subject: self.messages[index].subject.clone(),
+                        subject: self.messages[index].subject().to_owned(),
                         stream: self.stream.to_owned(),
                         by: "another one, which refused it".to_owned(),
                     });
