@@ -1,5 +1,6 @@
 //! `cargo xtask bench …`: figures, each as a ratio to a limit measured in the same run. Never a pass mark.
 
+mod dedupe;
 mod failover;
 mod ingest;
 mod load;
@@ -17,6 +18,8 @@ pub(crate) enum Bench {
     Ingest(ingest::Args),
     /// The embedded queue and the log under it, against the disk's own limit
     Queue(queue::Args),
+    /// The embedded dedupe store, beside the disk's own limit
+    Dedupe(dedupe::Args),
     /// The queue on NATS beside a bare client: rates, handovers, idle units
     Nats(nats::Args),
     /// How soon rows flow again when processes come, stop and crash
@@ -28,6 +31,7 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
     match bench {
         Bench::Ingest(args) => ingest::run(args),
         Bench::Queue(args) => queue::run(args),
+        Bench::Dedupe(args) => dedupe::run(args),
         Bench::Nats(args) => nats::run(args),
         Bench::Failover(args) => failover::run(args),
     }

@@ -40,7 +40,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 const LOG: &[&str] = &["-p", "wh-log"];
 const QUEUE: &[&str] = &["-p", "wh-mq", "--features", "embedded,sim"];
 
-fn example(root: &Path, package: &[&str], name: &str, args: &[&str]) -> Result<()> {
+pub(super) fn example(root: &Path, package: &[&str], name: &str, args: &[&str]) -> Result<()> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.current_dir(root).args(["run", "--quiet", "--profile", "quick"]).args(package).args(["--example", name]);

@@ -31,8 +31,7 @@ fn options(dir: &Path, keeps: Keeps) -> embedded::Options {
 }
 
 /// What the child does when it was started as a writer; `None`: it was not.
-#[must_use]
-pub fn writer() -> Option<ExitCode> {
+pub(super) fn writer() -> Option<ExitCode> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [first, dir, round, keeps] = &arguments[..] else { return None };
     if first != WRITER {

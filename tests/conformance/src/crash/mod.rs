@@ -3,13 +3,18 @@
 //! Beside the suite, because killing is no method of the port.
 
 mod acked;
+mod dedupe;
 mod kill;
 mod power;
 mod workload;
 
-pub use kill::writer;
-
 use libtest_mimic::{Failed, Trial};
+
+/// What the child does when it was started as a writer of one of the stores; `None`: it was not.
+#[must_use]
+pub fn writer() -> Option<std::process::ExitCode> {
+    kill::writer().or_else(dedupe::writer)
+}
 
 /// How many rounds a run has; `WH_TEST_CRASH_ROUNDS` asks for more.
 fn rounds() -> u64 {
@@ -46,10 +51,12 @@ pub fn trials() -> Vec<Trial> {
         let run = move || rounds_of(rounds(), keeps).map_err(|error| Failed::from(format!("{error:#}")));
         Trial::test(format!("crash::{name}"), run)
     };
-    vec![
+    let mut trials = dedupe::trials(rounds());
+    trials.extend([
         trial("nothing_acknowledged_is_lost_when_the_process_is_killed", kill::rounds, Keeps::Everything),
         trial("nothing_acknowledged_is_lost_when_it_is_killed_while_space_is_freed", kill::rounds, Keeps::Nothing),
         trial("nothing_acknowledged_is_lost_when_the_power_is_cut", power::rounds, Keeps::Everything),
         trial("nothing_acknowledged_is_lost_when_the_power_is_cut_while_space_is_freed", power::rounds, Keeps::Nothing),
-    ]
+    ]);
+    trials
 }
