@@ -1,8 +1,11 @@
 //! When a publish is tried again and when it is given up (decision D4). Pure: answers in, what to do out.
+//!
+//! The budget has one owner. A queue that tries again by itself has it: a call is waited out and is the only one. Where a
+//! call is one attempt, the budget is here.
 
 use super::{Failure, Outcome};
 use std::time::Duration;
-use wh_mq::Receipt;
+use wh_mq::{Broker, Receipt};
 use wh_types::{Class, Mono};
 
 /// The blocks of one publish call and what is known of each.
@@ -30,12 +33,34 @@ pub(super) enum Next {
     Done,
 }
 
-impl Attempts {
-    /// The time within which attempts begin: enough for three that get no answer.
-    pub(super) fn budget(publish_timeout: Duration) -> Duration {
-        publish_timeout * 3 + Duration::from_millis(500)
+/// How long a queue that has the budget may outlast it before its call is given up.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// The times of publishing to one queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Times {
+    /// Within which further calls may begin.
+    pub(super) budget: Duration,
+    /// Most time for one call.
+    pub(super) call: Duration,
+}
+
+impl Times {
+    pub(super) fn of(broker: &dyn Broker, publish_timeout: Duration) -> Self {
+        match broker.publish_budget() {
+            // enough for three attempts that get no answer
+            Duration::ZERO => Self { budget: publish_timeout * 3 + Duration::from_millis(500), call: publish_timeout },
+            own => Self { budget: Duration::ZERO, call: own + GRACE },
+        }
     }
 
+    /// Most time for a call that begins now, `spent` after the first one.
+    pub(super) fn left(self, spent: Duration) -> Duration {
+        if self.budget.is_zero() { self.call } else { self.call.min(self.budget.saturating_sub(spent)) }
+    }
+}
+
+impl Attempts {
     pub(super) fn new(blocks: usize, deadline: Mono) -> Self {
         Self { deadline, failures: 0, slots: std::iter::repeat_with(Slot::default).take(blocks).collect() }
     }

@@ -16,7 +16,7 @@ use crate::{
     codes::{self, Code},
     metrics::{Meters, TableMeters},
 };
-use attempt::{Attempts, Next};
+use attempt::{Attempts, Next, Times};
 use gather::{Gather, Open, Part};
 use parking_lot::Mutex;
 use std::{fmt, pin::pin, sync::Arc, time::Duration};
@@ -225,7 +225,7 @@ impl Coalescer {
         let start = clock.now();
         let attempts = self.resolve(&blocks, start).await;
         self.meters.published(clock.now().duration_since(start));
-        let mut end = chain;
+        let (mut end, mut unanswered, mut rows) = (chain, 0_u32, 0);
         for ((block, parts), outcome) in blocks.into_iter().zip(parts).zip(attempts.outcomes()) {
             if let (Some(chain), Outcome::Stored | Outcome::Unknown(_)) = (&block.chain, &outcome) {
                 end = chain.n;
@@ -236,9 +236,14 @@ impl Coalescer {
             }
             gather::tell(parts, &outcome);
             if matches!(outcome, Outcome::Unknown(_)) {
-                tracing::warn!(block = %block.id, table = %self.table, rows = block.rows, "block {} unanswered", block.id);
+                unanswered += 1;
+                rows += block.rows;
                 self.probe(block);
             }
+        }
+        if unanswered > 0 {
+            let table = &self.table;
+            tracing::warn!(%table, blocks = unanswered, rows, "{unanswered} blocks of table {table} unanswered, asking for them");
         }
         end
     }
@@ -288,11 +293,11 @@ impl Coalescer {
         (blocks, parts)
     }
 
-    /// Publishes until every block has its outcome: again under the same ids, within the budget of time.
+    /// Publishes until every block has its outcome: again under the same ids, within the budget of time, where it is ours.
     async fn resolve(&self, blocks: &[Block], start: Mono) -> Attempts {
         let Publishing { broker, clock, entropy, options, .. } = &*self.publishing;
-        let deadline = start + Attempts::budget(options.publish_timeout);
-        let mut attempts = Attempts::new(blocks.len(), deadline);
+        let times = Times::of(&**broker, options.publish_timeout);
+        let mut attempts = Attempts::new(blocks.len(), start + times.budget);
         let mut now = start;
         loop {
             let open: Vec<_> = attempts.open().collect();
@@ -303,7 +308,7 @@ impl Coalescer {
                 again = open.iter().map(|at| blocks[*at].clone()).collect();
                 &again
             };
-            let time = options.publish_timeout.min(deadline.saturating_duration_since(now));
+            let time = times.left(now.saturating_duration_since(start));
             let answers = tokio::time::timeout(time, broker.publish(blocks)).await;
             let mut answers = answers.unwrap_or_default().into_iter();
             for at in open {

@@ -3,7 +3,7 @@
 //! Nothing waits for the answer yet: rows without a dedupe id have no claim to release or commit. What the probe
 //! does already is make sure that the block is not stored *after* its client was told to send again.
 
-use super::Publishing;
+use super::{Publishing, attempt::Times};
 use std::{sync::Arc, time::Duration};
 use wh_mq::Receipt;
 use wh_types::{Backoff, Block, Class, Cursor, Mono};
@@ -60,8 +60,9 @@ pub(super) async fn settle(publishing: Arc<Publishing>, block: Block, until: Mon
 
 async fn fate(publishing: &Publishing, probe: &Block, until: Mono) -> Fate {
     let Publishing { broker, clock, entropy, options, stop, .. } = publishing;
+    let time = Times::of(&**broker, options.publish_timeout).call;
     for sent in 1.. {
-        let answer = tokio::time::timeout(options.publish_timeout, broker.publish(std::slice::from_ref(probe))).await;
+        let answer = tokio::time::timeout(time, broker.publish(std::slice::from_ref(probe))).await;
         let mut reading = read(sent == 1, answer.ok().and_then(|mut outcomes| outcomes.pop()));
         if let Reading::LookUp(at) = reading {
             let rows = broker.stored_rows(&probe.tenant, &probe.table, probe.id, at);

@@ -2,7 +2,11 @@
 
 use super::*;
 use crate::budget::Budget;
-use wh_mq::{Allowance, Feed, sim};
+use wh_mq::{
+    Allowance, Feed,
+    faulty::{Fault, Faulty, Op, Script},
+    sim,
+};
 use wh_types::{Epoch, SeededEntropy, SystemClock, Timestamp};
 
 const IDLE: Duration = Duration::from_secs(10);
@@ -21,8 +25,12 @@ fn queue() -> sim::Broker {
 }
 
 fn coalescer(broker: &sim::Broker) -> Arc<Coalescer> {
+    over(Arc::new(broker.clone()))
+}
+
+fn over(broker: Arc<dyn Broker>) -> Arc<Coalescer> {
     let publishing = Publishing {
-        broker: Arc::new(broker.clone()),
+        broker,
         clock: Arc::new(SystemClock),
         entropy: Arc::new(SeededEntropy::new(1)),
         tasks: Tasks::new(),
@@ -95,4 +103,36 @@ async fn rows_handed_over_after_the_stop_are_published_and_nothing_stays() {
     stored(pending).await;
     tasks.wait().await;
     assert_eq!(chains(&broker).await, [1, 2, 3, 4]);
+}
+
+/// Hands a row over to a queue that tries again by itself for 15 s. Gives the outcome, when it came, and the blocks stored.
+async fn patient(fault: Fault) -> (String, u64, u64) {
+    let (broker, script) = (queue(), Script::new());
+    script.next(Op::Publish, fault);
+    let faulty = Faulty::new(Arc::new(broker.clone()), script.clone());
+    let coalescer = over(Arc::new(faulty.with_publish_budget(Duration::from_secs(15))));
+    let (clock, start) = (SystemClock, SystemClock.now());
+    let mut pending = hand_over(&coalescer, 1).await;
+    let outcome = match pending.remove(0).outcome.await.unwrap() {
+        Outcome::Stored => "stored".to_owned(),
+        Outcome::Unknown(failure) | Outcome::Refused(failure) => failure.code.name.to_owned(),
+    };
+    assert!(script.is_done());
+    let took = clock.now().duration_since(start).as_secs();
+    let stored = broker.status().await.unwrap().tenants.get(&Tenant::default()).map_or(0, |t| t.unsettled_blocks);
+    (outcome, took, stored)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_queue_that_tries_again_by_itself_is_waited_for_and_called_once() {
+    let seconds = Duration::from_secs;
+    let slow = patient(Fault::Delay(seconds(14))).await;
+    assert_eq!(slow, ("stored".to_owned(), 14, 1), "longer than three publish timeouts of one attempt");
+    // the next call would store it
+    let away = patient(Fault::Fail(wh_mq::Kind::Unavailable)).await;
+    assert_eq!(away, ("queue.unavailable".to_owned(), 0, 0), "its word is the last");
+    let unknown = patient(Fault::Fail(wh_mq::Kind::Unknown)).await;
+    assert_eq!(unknown, ("queue.outcome_unknown".to_owned(), 0, 0));
+    let silent = patient(Fault::Delay(seconds(60))).await;
+    assert_eq!(silent, ("queue.outcome_unknown".to_owned(), 16, 0), "given up a second after its time");
 }
