@@ -1,13 +1,14 @@
 //! Several processes over one queue on NATS: `wavehouse-api` and `wavehouse-ingest`, each with a user of its own and no
 //! more rights than its role has, on a topology that an operator made.
 
-use crate::Member;
+use crate::{Member, Servers};
 use anyhow::{Context, Result, bail};
 use std::{collections::BTreeSet, fmt::Write as _, fs, time::Duration};
 use tempfile::TempDir;
 use wh_testkit::{
     clickhouse,
     nats::{self, Operator, PASSWORD, Shape},
+    servers::NATS_VERSIONS,
     until,
 };
 use wh_topology::{Choices, Rights, RightsFormat, Role, Spec, Topology, renderer};
@@ -22,6 +23,10 @@ pub struct Setup {
     pub partitions: u32,
     /// Durables on each, V.
     pub shards: u32,
+    /// Copies of everything: 1 on one server, 3 on three.
+    pub replicas: u32,
+    /// The servers' release.
+    pub version: &'static str,
     /// How long a silent member keeps its units.
     pub lease: Duration,
     /// How long a pin outlives its owner.
@@ -40,6 +45,8 @@ impl Default for Setup {
         Self {
             partitions: 4,
             shards: 8,
+            replicas: 1,
+            version: NATS_VERSIONS[0],
             lease: seconds(3),
             pinned_ttl: seconds(5),
             wait: "20s",
@@ -54,8 +61,8 @@ impl Default for Setup {
 pub struct Fleet {
     /// The engine.
     pub engine: clickhouse::Server,
-    /// The queue's server.
-    pub nats: nats::Server,
+    /// What the queue is on.
+    pub nats: Servers,
     setup: Setup,
     clickhouse: String,
     /// Files of objects that were made by earlier counts.
@@ -68,7 +75,7 @@ impl Setup {
         let choices = Choices {
             partitions: self.partitions,
             shards: self.shards,
-            replicas: 1,
+            replicas: self.replicas,
             file_store: 4 << 30,
             coord_lease: self.lease,
             ..Choices::default()
@@ -82,7 +89,7 @@ impl Setup {
         let user = |options: nats::Options, role: Role| {
             options.user(role.user(), Rights::new(&spec, role).print(RightsFormat::Nats))
         };
-        Ok(Role::ALL.into_iter().fold(nats::Options::default(), user))
+        Ok(Role::ALL.into_iter().fold(nats::Options::default().version(self.version), user))
     }
 }
 
@@ -114,7 +121,7 @@ impl Fleet {
     /// # Errors
     /// As [`Self::new`].
     pub async fn behind(engine: clickhouse::Server, url: &str, setup: Setup) -> Result<Self> {
-        let nats = nats::Server::with(setup.options(0)?).await?;
+        let nats = Servers::start(setup.replicas, setup.options(0)?).await?;
         create(&mut nats.operator(), &setup, &BTreeSet::new()).await?;
         let dir = tempfile::tempdir()?;
         fs::write(dir.path().join("operator.key"), KEY)?;
@@ -150,7 +157,7 @@ impl Fleet {
                 operator.change_stream(stream, &metadata).await?;
             }
         }
-        self.nats.reload(self.setup.options(drained)?).await
+        self.nats.one()?.reload(self.setup.options(drained)?).await
     }
 
     /// Starts a process that takes events, and waits until it is ready.
@@ -195,14 +202,17 @@ impl Fleet {
     }
 
     fn config(&self, name: &str, role: Role, port: u16) -> Result<String> {
-        let (dir, Setup { partitions, shards, lease, wait, log, more, .. }) = (self.dir.path(), &self.setup);
+        let (dir, Setup { partitions, shards, replicas, lease, wait, log, more, .. }) = (self.dir.path(), &self.setup);
         let (key, password, data) = (dir.join("operator.key"), dir.join("password"), dir.join("data"));
-        let (urls, user, clickhouse) = (self.nats.url(), role.user(), &self.clickhouse);
+        let (urls, user, clickhouse) = (self.nats.urls(), role.user(), &self.clickhouse);
         let mut text = String::new();
         writeln!(text, "data_dir: {data:?}\ninstance_id: {name}\nserver: {{port: {port}}}")?;
         writeln!(text, "auth: {{operator_key_file: {key:?}}}\nlog: {{level: {log}}}")?;
         writeln!(text, "mq:\n  backend: nats\n  nats: {{urls: {urls:?}, user: {user}, password_file: {password:?},")?;
-        writeln!(text, "    partitions: {partitions}, shards: {shards}, replicas: 1, topology_wait: {wait}}}")?;
+        writeln!(
+            text,
+            "    partitions: {partitions}, shards: {shards}, replicas: {replicas}, topology_wait: {wait}}}"
+        )?;
         writeln!(text, "coord: {{backend: nats, lease: {}ms}}", lease.as_millis())?;
         writeln!(text, "tenant_defaults:\n  clickhouse: {{url: {clickhouse:?}, database: default}}")?;
         writeln!(text, "  schema: {{refresh_interval: 1}}\n{more}")?;

@@ -4,12 +4,14 @@
 mod fleet;
 mod load;
 mod member;
+mod servers;
 mod system;
 mod traffic;
 
 pub use fleet::{Fleet, Setup, even};
 pub use load::{Sent, Writers};
 pub use member::Member;
+pub use servers::Servers;
 pub use system::{System, TABLE, config};
 pub use traffic::{Accepted, Found, Traffic, create_tables, table};
 pub use wh_topology::Role;

@@ -69,13 +69,19 @@ impl Traffic {
     /// Starts writing five rows a request to the first `tables` tables, in turn at these apis' addresses.
     #[must_use]
     pub fn start(apis: &[String], tables: usize) -> Self {
+        Self::start_at(1, apis, tables)
+    }
+
+    /// The same with rows of these numbers and on.
+    #[must_use]
+    pub fn start_at(first: u64, apis: &[String], tables: usize) -> Self {
         let (stop, accepted, unanswered) = <(Arc<AtomicBool>, Arc<AtomicU64>, Arc<AtomicU64>)>::default();
         let mut writers = JoinSet::new();
         for n in 0..tables {
             let url = format!("{}/v1/ingest?table={}", apis[n % apis.len()], table(n));
             let (stop, accepted, unanswered) = (stop.clone(), accepted.clone(), unanswered.clone());
             writers.spawn(async move {
-                let (mut own, mut next) = (BTreeSet::new(), 1);
+                let (mut own, mut next) = (BTreeSet::new(), first);
                 while !stop.load(Ordering::Relaxed) {
                     match post(&url, next).await {
                         Ok(true) => {

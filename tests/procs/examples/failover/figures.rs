@@ -168,14 +168,14 @@ pub(crate) async fn membership(members: u32) -> Result<[f64; 2]> {
         more,
         ..Setup::default()
     };
-    let fleet = stand(setup).await?;
+    let mut fleet = stand(setup).await?;
     let mut all = Vec::new();
     for n in 0..members {
         all.push(fleet.ingest(&format!("m{n}")).await?);
     }
     even(&all.iter().collect::<Vec<_>>(), 64, WAIT).await?;
     let subjects = ["$KV.wh_coord.>", "$JS.API.DIRECT.GET.>"];
-    let counts = listener::count(&fleet.nats, &subjects, SPAN).await?;
+    let counts = listener::count(fleet.nats.one()?, &subjects, SPAN).await?;
     #[expect(clippy::cast_precision_loss, reason = "a rate")]
     let rate = |n: usize| counts[n] as f64 / SPAN.as_secs_f64() / f64::from(members);
     ended(all).await?;

@@ -46,7 +46,7 @@ async fn nothing_is_lost_when_the_nats_server_is_killed_and_comes_back() {
     even(&[&one, &two], UNITS, WAIT).await.unwrap();
     let traffic = Traffic::start(&urls, TABLES);
     traffic.until_more(2_000, WAIT).await.unwrap();
-    fleet.nats.process().kill().unwrap();
+    fleet.nats.one().unwrap().process().kill().unwrap();
     for member in [&apis[0], &one] {
         until(WAIT, "a process to be unready", || async {
             let reply = http::get(member.url("/readyz")).send().await?;
@@ -57,7 +57,7 @@ async fn nothing_is_lost_when_the_nats_server_is_killed_and_comes_back() {
         .unwrap();
         assert_eq!(http::get(member.url("/livez")).send().await.unwrap().status, 200);
     }
-    fleet.nats.restart().await.unwrap();
+    fleet.nats.one().unwrap().restart().await.unwrap();
     for member in apis.iter_mut().chain([&mut one, &mut two]) {
         member.ready().await.unwrap();
     }

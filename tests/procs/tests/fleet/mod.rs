@@ -4,6 +4,7 @@ mod alone;
 mod counts;
 mod ends;
 mod members;
+mod servers;
 mod slow;
 mod whole_way;
 
