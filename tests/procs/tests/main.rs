@@ -4,6 +4,7 @@
 mod bad_input;
 mod boot;
 mod crash;
+mod dead_letters;
 mod fleet;
 mod outage;
 mod round_trip;
