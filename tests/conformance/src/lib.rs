@@ -6,7 +6,6 @@
 
 mod arm;
 pub mod arms;
-pub mod cache;
 mod case;
 mod cases;
 pub mod crash;
