@@ -203,6 +203,19 @@ mod tests {
     }
 
     #[test]
+    fn every_name_is_the_engines() {
+        let names: std::collections::HashMap<i32, &str> = include_str!("../tests/captured/26.7.2.1/codes.tsv")
+            .lines()
+            .filter_map(|line| line.split_once('\t'))
+            .map(|(number, name)| (number.parse().unwrap(), name))
+            .collect();
+        assert!(names.len() > 500);
+        for code in CODES {
+            assert_eq!(names.get(&code.number), Some(&code.name));
+        }
+    }
+
+    #[test]
     fn the_classes_are_those_of_the_reference() {
         // and three of ours: what an insert meets while its table is dropped or exchanged (218, 473, 741)
         assert_eq!(

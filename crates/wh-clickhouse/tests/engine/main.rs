@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail loudly")]
 
+mod captured;
 mod discovery;
 mod faults;
 mod insert;
+mod provoke;
 mod query;
 mod types;
 mod upload;

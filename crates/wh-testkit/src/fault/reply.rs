@@ -34,6 +34,25 @@ pub(super) fn whole(status: u16, body: impl Into<Bytes>) -> Result<Response<Body
     Response::builder().status(status).body(body).map_err(Cut::by)
 }
 
+/// An answer that was made before.
+pub(super) fn canned(
+    status: u16,
+    headers: &[(String, String)],
+    body: Vec<u8>,
+    cut: bool,
+) -> Result<Response<Body>, Cut> {
+    let mut response = if cut {
+        Response::builder().status(status).body(cut_after(body.into())).map_err(Cut::by)?
+    } else {
+        whole(status, body)?
+    };
+    for (name, value) in headers {
+        let name = http::HeaderName::try_from(name).map_err(Cut::by)?;
+        response.headers_mut().append(name, http::HeaderValue::try_from(value).map_err(Cut::by)?);
+    }
+    Ok(response)
+}
+
 /// ClickHouse's answer to a failed statement.
 pub(super) fn exception(code: u32, name: &str, status: u16, message: &str) -> Result<Response<Body>, Cut> {
     let mut response = whole(status, exception_text(code, name, message))?;

@@ -34,6 +34,17 @@ pub enum Action {
         /// The body.
         body: String,
     },
+    /// Exactly this answer; the upstream is not asked.
+    Reply {
+        /// The HTTP status.
+        status: u16,
+        /// Its headers; the length is added.
+        headers: Vec<(String, String)>,
+        /// The body.
+        body: Vec<u8>,
+        /// Whether the connection is cut behind the body, as if more had been due.
+        cut: bool,
+    },
     /// Waits, then forwards.
     Delay(Duration),
     /// Reads the request and never answers; the upstream is not asked.
@@ -71,6 +82,7 @@ impl Action {
         match self {
             Self::Error { .. } => "error",
             Self::Status { .. } => "status",
+            Self::Reply { .. } => "reply",
             Self::Delay(_) => "delay",
             Self::Hang => "hang",
             Self::Reset => "reset",

@@ -2,7 +2,7 @@
 
 use super::{
     Shared,
-    reply::{Body, Cut, cut_after, exception, in_band_exception, whole},
+    reply::{Body, Cut, canned, cut_after, exception, in_band_exception, whole},
     rule::{Action, Kind},
 };
 use bytes::{Bytes, BytesMut};
@@ -86,6 +86,10 @@ async fn answer(request: Request<Incoming>, shared: &Shared) -> Result<Response<
         Some(Action::Status { status, body: text }) => {
             drain(body).await?;
             whole(status, text)
+        }
+        Some(Action::Reply { status, headers, body: text, cut }) => {
+            drain(body).await?;
+            canned(status, &headers, text, cut)
         }
         Some(Action::Hang) => {
             drain(body).await?;

@@ -93,12 +93,10 @@ fn nested(ty: &Type, text: &[u8], part: &Part, edits: &mut Vec<Edited>, depth: u
     if part.kind == JsonKind::Null && verdict == Verdict::Takes && !ty.nullable() {
         return Verdict::alters("has a null in it where the type has no NULL");
     }
-    match verdict {
-        Verdict::WrongKind(wants) => {
-            Verdict::Refuses(format!("has {} in it, where the type wants {wants}", part.kind.name()).into())
-        }
-        other => other,
+    if let Verdict::WrongKind(wants) = verdict {
+        return Verdict::Refuses(format!("has {} in it, where the type wants {wants}", part.kind.name()).into());
     }
+    verdict
 }
 
 fn unnamed(members: &[Nested], text: &[u8], span: Range<usize>, edits: &mut Vec<Edited>, depth: usize) -> Verdict {

@@ -86,12 +86,10 @@ pub fn elements(text: &[u8], span: &Range<usize>) -> usize {
 fn scalar(ty: &Type, value: &[u8], kind: JsonKind) -> Verdict {
     match accepts(ty, kind) {
         Accept::No(why) => return Verdict::WrongKind(why),
-        Accept::CannotTell => {
-            return match ty {
-                Type::Date | Type::Date32 if kind == JsonKind::Integer => time::days(ty, value),
-                _ => Verdict::CannotTell,
-            };
+        Accept::CannotTell if matches!(ty, Type::Date | Type::Date32) && kind == JsonKind::Integer => {
+            return time::days(ty, value);
         }
+        Accept::CannotTell => return Verdict::CannotTell,
         Accept::Yes => {}
     }
     match (ty, kind) {
@@ -120,12 +118,15 @@ fn scalar(ty: &Type, value: &[u8], kind: JsonKind) -> Verdict {
         (Type::Enum { values, .. }, _) => text::enum_name(values, inside(value)),
         (Type::Date | Type::Date32, _) => time::date(ty, inside(value)),
         (Type::DateTime(_), JsonKind::Integer) => time::seconds(value),
-        (Type::DateTime(_) | Type::DateTime64 { .. }, JsonKind::String) => time::date_time(ty, inside(value)),
+        (Type::DateTime(zone), JsonKind::String) => time::date_time(None, zone.as_deref(), inside(value)),
+        (Type::DateTime64 { precision, zone }, JsonKind::String) => {
+            time::date_time(Some(*precision), zone.as_deref(), inside(value))
+        }
         (Type::Time | Type::Time64(_), JsonKind::Integer) => time::clock_ticks(ty, value),
         (Type::Time | Type::Time64(_), _) => time::clock(ty, inside(value)),
         (Type::Dynamic, JsonKind::Bool) => Verdict::Takes,
         (Type::Dynamic, JsonKind::String) => text::string(&Type::String, inside(value)),
-        (Type::Dynamic, JsonKind::Integer) if value.len() <= 18 => Verdict::Takes,
+        (Type::Dynamic, JsonKind::Integer) => number::dynamic(value),
         _ => Verdict::CannotTell,
     }
 }

@@ -9,10 +9,8 @@ const NO_NUMBER: &str = "is no number";
 
 /// The largest magnitudes: of the positive, of the negative.
 fn limits(ty: &Type) -> (&'static str, Option<&'static str>) {
-    let (signed, bits) = match ty {
-        Type::Int { signed, bits } => (*signed, *bits),
-        _ => (true, 64),
-    };
+    // an interval is an Int64
+    let (signed, bits) = if let Type::Int { signed, bits } = ty { (*signed, *bits) } else { (true, 64) };
     match (signed, bits) {
         (true, 8) => ("127", Some("128")),
         (true, 16) => ("32767", Some("32768")),
@@ -59,6 +57,16 @@ pub(super) fn integer(ty: &Type, value: &[u8]) -> Verdict {
     }
 }
 
+/// A bare whole number for a `Dynamic`. Beyond 64 bits 26.7 may store the `true` of another row of the insert.
+pub(super) fn dynamic(value: &[u8]) -> Verdict {
+    let fits = |signed| integer(&Type::Int { signed, bits: 64 }, value) == Verdict::Takes;
+    if fits(true) || fits(false) {
+        Verdict::Takes
+    } else {
+        Verdict::alters("has more than 64 bits, which some versions store as another value; send it as a string")
+    }
+}
+
 /// A whole number in quotes.
 pub(super) fn quoted_integer(ty: &Type, text: &[u8]) -> Verdict {
     let (negative, digits) = match text {
@@ -89,7 +97,7 @@ pub(super) fn float(bits: u16, value: &[u8]) -> Verdict {
 
 /// A number in quotes for a float.
 pub(super) fn quoted_float(bits: u16, text: &[u8]) -> Verdict {
-    let number = text.strip_prefix(b"+").unwrap_or(text);
+    let number = unsigned(text);
     if Parts::read(number).is_some_and(Parts::is_json) {
         return float(bits, number);
     }
@@ -101,6 +109,14 @@ pub(super) fn quoted_float(bits: u16, text: &[u8]) -> Verdict {
         // inf, nan, Infinity; signs twice and open ends differ by version
         Some(b'i' | b'I' | b'n' | b'N' | b'-' | b'+' | b'.' | b'0'..=b'9') => Verdict::CannotTell,
         Some(_) => Verdict::refuses(NO_NUMBER),
+    }
+}
+
+/// Without a plus in front; not where a minus follows it.
+fn unsigned(text: &[u8]) -> &[u8] {
+    match text {
+        [b'+', rest @ ..] if rest.first() != Some(&b'-') => rest,
+        other => other,
     }
 }
 
@@ -160,7 +176,7 @@ pub(super) fn decimal(precision: u16, scale: u16, value: &[u8]) -> Verdict {
 
 /// A number in quotes for a decimal.
 pub(super) fn quoted_decimal(precision: u16, scale: u16, text: &[u8]) -> Verdict {
-    let number = text.strip_prefix(b"+").unwrap_or(text);
+    let number = unsigned(text);
     match Parts::read(number) {
         _ if text.is_empty() => Verdict::alters("is empty: 0 would be stored"),
         Some(parts) if parts.is_json() => decimal(precision, scale, number),

@@ -60,12 +60,12 @@ const SURROGATE: &str = "has half a surrogate pair in it";
 
 pub(super) fn string(ty: &Type, text: &[u8]) -> Verdict {
     let Some(plain) = unescaped(text) else { return Verdict::refuses(SURROGATE) };
-    match ty {
-        Type::FixedString(most) if plain.len() as u64 > *most => {
-            Verdict::Refuses(format!("has {} bytes, more than {most}", plain.len()).into())
-        }
-        _ => Verdict::Takes,
+    if let Type::FixedString(most) = ty
+        && plain.len() as u64 > *most
+    {
+        return Verdict::Refuses(format!("has {} bytes, more than {most}", plain.len()).into());
     }
+    Verdict::Takes
 }
 
 pub(super) fn uuid(text: &[u8]) -> Verdict {

@@ -7,6 +7,8 @@ const RANGE: &str = "is out of range";
 const NO_DATE: &str = "is no date";
 /// Zones are at most this many seconds from UTC.
 const ZONES: i64 = 15 * 3_600;
+/// The last second of a `DateTime64(9)`.
+const NANOSECONDS: i64 = 9_223_372_036;
 
 fn number(text: &[u8]) -> Option<i64> {
     if text.is_empty() || text.len() > 18 || !text.iter().all(u8::is_ascii_digit) {
@@ -51,22 +53,19 @@ pub(super) fn date(ty: &Type, text: &[u8]) -> Verdict {
     if !(1..=12).contains(&month) || !(1..=days_in(year, month)).contains(&day) {
         return Verdict::alters("is a day that does not exist");
     }
-    let range = match ty {
-        Type::Date => 0..=65_535,
-        // 26.7 clamps to 1900-2299, 26.9 does not
-        _ => -25_567..=120_529,
-    };
+    // a Date32 is clamped to 1900-2299 by 26.7, and not by 26.9
+    let range = if *ty == Type::Date { 0..=65_535 } else { -25_567..=120_529 };
     if range.contains(&days_from_epoch(year, month, day)) { Verdict::Takes } else { Verdict::alters(RANGE) }
 }
 
 /// A bare number for a `Date` or `Date32`: days, which versions before 25 do not take.
 pub(super) fn days(ty: &Type, value: &[u8]) -> Verdict {
     let negative = value.starts_with(b"-");
-    let most = match ty {
-        Type::Date if negative => return Verdict::alters(RANGE),
-        Type::Date => 65_535,
-        _ if negative => 25_567,
-        _ => 120_529,
+    let most = match (*ty == Type::Date, negative) {
+        (true, true) => return Verdict::alters(RANGE),
+        (true, false) => 65_535,
+        (false, true) => 25_567,
+        (false, false) => 120_529,
     };
     match number(value.strip_prefix(b"-").unwrap_or(value)) {
         Some(days) if days <= most => Verdict::CannotTell,
@@ -154,13 +153,8 @@ fn moment(text: &[u8]) -> Option<Result<Moment, Verdict>> {
     Some(Ok(Moment { seconds, exact: offset.is_some(), overflowing }))
 }
 
-/// A text for a `DateTime` or `DateTime64`.
-pub(super) fn date_time(ty: &Type, text: &[u8]) -> Verdict {
-    let (zone, precision) = match ty {
-        Type::DateTime64 { precision, zone } => (zone, Some(*precision)),
-        Type::DateTime(zone) => (zone, None),
-        _ => return Verdict::CannotTell,
-    };
+/// A text for a `DateTime` (without `precision`) or `DateTime64`.
+pub(super) fn date_time(precision: Option<u8>, zone: Option<&str>, text: &[u8]) -> Verdict {
     let moment = match moment(text) {
         Some(Ok(moment)) => moment,
         Some(Err(verdict)) => return verdict,
@@ -169,15 +163,17 @@ pub(super) fn date_time(ty: &Type, text: &[u8]) -> Verdict {
     if moment.overflowing {
         return Verdict::alters("has an hour, minute or second that no clock shows");
     }
-    let margin = if moment.exact || zone.as_deref() == Some("UTC") { 0 } else { ZONES };
+    let margin = if moment.exact || zone == Some("UTC") { 0 } else { ZONES };
     let (least, most) = match precision {
         None => (0, i64::from(u32::MAX)),
         // whole nanoseconds in 64 bits
-        Some(9) => (-9_223_372_036, 9_223_372_035),
+        Some(9) => (-9_223_372_036, NANOSECONDS),
         // 1900 to 2299, as documented
         Some(_) => (-2_208_988_800, 10_413_791_999),
     };
-    if (least + margin..=most - margin).contains(&moment.seconds) {
+    // the last second has no more than 854775807 of them
+    let last = if precision == Some(9) { most - 1 } else { most };
+    if (least + margin..=last - margin).contains(&moment.seconds) {
         return Verdict::Takes;
     }
     let surely = moment.seconds < least - margin || moment.seconds > most + margin;
