@@ -6,5 +6,7 @@ mod boot;
 mod crash;
 mod dead_letters;
 mod fleet;
+mod guide;
 mod outage;
 mod round_trip;
+mod uploads;
