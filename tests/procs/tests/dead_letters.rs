@@ -1,6 +1,6 @@
 //! Dead letters of the real process in front of the real engine, through `wavehouse dlq`: parked, seen, tried, replayed.
 
-use procs::System;
+use procs::{Fleet, Member, Setup, System};
 use serde_json::Value;
 use std::{collections::BTreeMap, process::Stdio, time::Duration};
 use wh_testkit::{http, until, workspace};
@@ -44,7 +44,10 @@ async fn json(system: &System, line: &[&str]) -> Value {
 
 /// How many letters there are, by code, as the store has them.
 async fn stored(system: &System) -> BTreeMap<String, i64> {
-    let counts = json(system, &["counts"]).await;
+    by_code(&json(system, &["counts"]).await)
+}
+
+fn by_code(counts: &Value) -> BTreeMap<String, i64> {
     assert_eq!(counts["complete"], true, "{counts}");
     let mut codes = BTreeMap::new();
     for table in counts["tables"].as_array().unwrap() {
@@ -55,11 +58,14 @@ async fn stored(system: &System) -> BTreeMap<String, i64> {
     codes
 }
 
-/// The same as the counters of this process have it: parked, less purged.
-async fn counted(system: &System) -> BTreeMap<String, i64> {
-    let metrics = http::get(system.url("/metrics")).send().await.unwrap();
+/// The same as the counters of these processes have it: parked, less purged and dropped.
+async fn counted_by(urls: &[String]) -> BTreeMap<String, i64> {
+    let mut text = String::new();
+    for url in urls {
+        text.push_str(&http::get(url.as_str()).send().await.unwrap().text());
+    }
     let mut codes = BTreeMap::new();
-    for line in metrics.text().lines() {
+    for line in text.lines() {
         let sign = match line.split('{').next() {
             Some("wavehouse_dead_letters_parked_total") => 1,
             Some("wavehouse_dead_letters_purged_total" | "wavehouse_dead_letters_dropped_total") => -1,
@@ -71,6 +77,10 @@ async fn counted(system: &System) -> BTreeMap<String, i64> {
     }
     codes.retain(|_, count| *count != 0);
     codes
+}
+
+async fn counted(system: &System) -> BTreeMap<String, i64> {
+    counted_by(&[system.url("/metrics")]).await
 }
 
 async fn depth(system: &System, letters: usize) -> Vec<Value> {
@@ -227,4 +237,79 @@ async fn rows_of_a_table_that_is_gone_for_good_are_parked_under_its_code() {
     assert!(replayed.out.contains("5 replayed, 5 purged"), "{replayed:?}");
     system.holds_ids(5, WAIT).await.unwrap();
     assert_eq!(system.number("SELECT count() FROM events").await.unwrap(), 5);
+}
+
+async fn act(api: &Member, what: &str, body: Value) -> Value {
+    let request = http::post(api.url(&format!("/v1/ops/dead-letters/{what}")), body.to_string());
+    let request = request.header("content-type", "application/json").header("x-operator-key", "an-operator-key");
+    let reply = request.send().await.unwrap();
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    reply.json().unwrap()
+}
+
+/// Waits until the store has these, and says that the counters of both processes agree.
+async fn agree(api: &Member, ingest: &Member, expected: &[(&str, i64)]) {
+    let expected: BTreeMap<String, i64> = expected.iter().map(|(code, count)| ((*code).to_owned(), *count)).collect();
+    until(WAIT, "the dead letters that are expected", || async {
+        let found = by_code(&api.ops("/v1/ops/dead-letters/counts").await?);
+        if found == expected { Ok(()) } else { anyhow::bail!("{found:?}") }
+    })
+    .await
+    .unwrap();
+    assert_eq!(counted_by(&[api.url("/metrics"), ingest.url("/metrics")]).await, expected);
+}
+
+#[tokio::test]
+async fn on_nats_counters_by_code_agree_with_the_store_whatever_parks_and_removes() {
+    let more = "ingest: {batch_wait: 2s}".to_owned();
+    let fleet = Fleet::new(Setup { partitions: 1, shards: 2, more, ..Setup::default() }).await.unwrap();
+    fleet.engine.query(procs::TABLE).await.unwrap();
+    fleet.engine.query("ALTER TABLE events ADD CONSTRAINT short CHECK length(note) < 20").await.unwrap();
+    fleet.engine.query("ALTER TABLE events ADD COLUMN extra UInt32 DEFAULT 7").await.unwrap();
+    let mut api = fleet.api("api").await.unwrap();
+    let mut ingest = fleet.ingest("ingest").await.unwrap();
+
+    let long = "x".repeat(30);
+    let body = [row(1, "good"), row(2, &long), row(3, &long)].join("\n");
+    assert_eq!(api.post("events", body).await.unwrap().status, 200);
+    fleet.nats.operator().request("wh.ingest.0.0.0.events", "not a block").await.unwrap();
+    agree(&api, &ingest, &[("469", 2), ("block.unreadable", 1)]).await;
+
+    let edit = serde_json::json!([{"op": "set", "column": "note", "value": "short"}]);
+    let ask = serde_json::json!({"all": true, "edit": edit});
+    let checked = act(&api, "check", ask.clone()).await;
+    assert_eq!((&checked["accepted"], &checked["refused"]), (&2.into(), &1.into()), "{checked}");
+    let replayed = act(&api, "replay", ask).await;
+    assert_eq!((&replayed["replayed"], &replayed["purged"]), (&2.into(), &2.into()), "{replayed}");
+    agree(&api, &ingest, &[("block.unreadable", 1)]).await;
+
+    let rows: Vec<String> = (11..=30)
+        .map(|id| format!(r#"{{"id":{id},"at":"2026-01-01 00:00:00.000","note":"n","extra":{}}}"#, id * 10))
+        .collect();
+    assert_eq!(api.post("events", rows.join("\n")).await.unwrap().status, 200);
+    fleet.engine.query("ALTER TABLE events DROP COLUMN extra").await.unwrap();
+    until(WAIT, "rows to be held", || async {
+        let page = api.ops("/v1/ops/dead-letters?held=true").await?;
+        let held = page["letters"].as_array().map_or(0, Vec::len);
+        if held == 20 { Ok(()) } else { anyhow::bail!("{held} of 20") }
+    })
+    .await
+    .unwrap();
+    fleet.engine.query("ALTER TABLE events ADD COLUMN extra UInt32 DEFAULT 7").await.unwrap();
+    until(WAIT, "the held rows to arrive", || async {
+        let rows = fleet.number("SELECT count() FROM events WHERE id > 10").await?;
+        if rows == 20 { Ok(()) } else { anyhow::bail!("{rows} of 20") }
+    })
+    .await
+    .unwrap();
+    agree(&api, &ingest, &[("block.unreadable", 1)]).await;
+    let purged = act(&api, "purge", serde_json::json!({"filter": {"code": "block.unreadable"}})).await;
+    assert_eq!(purged["purged"], 1, "{purged}");
+    agree(&api, &ingest, &[]).await;
+    let found =
+        fleet.engine.query("SELECT count(), uniqExact(id), sum(extra) FROM events WHERE id > 10 FORMAT TSV").await;
+    assert_eq!(found.unwrap().trim(), "20\t20\t4100", "each once, none with a default in its place");
+    assert_eq!(fleet.number("SELECT count() FROM events").await.unwrap(), 23);
+    ingest.stop(WAIT).await.unwrap();
+    api.stop(WAIT).await.unwrap();
 }
