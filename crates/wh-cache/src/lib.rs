@@ -11,10 +11,12 @@ mod error;
 mod key;
 #[cfg(feature = "memory")]
 pub mod memory;
-#[cfg(any(feature = "memory", feature = "sim"))]
+#[cfg(any(feature = "memory", feature = "redis", feature = "sim"))]
 mod metrics;
 mod port;
-#[cfg(feature = "sim")]
+#[cfg(feature = "redis")]
+pub mod redis;
+#[cfg(any(feature = "redis", feature = "sim"))]
 mod remote;
 #[cfg(feature = "sim")]
 pub mod sim;
@@ -24,7 +26,7 @@ mod view;
 pub use error::{Error, Kind, Result};
 pub use key::{Key, ttl_for};
 pub use port::{Cache, Filled, Found, Hit, Landing, MAX_TTL, Outcome, Skipped, Status};
-#[cfg(feature = "sim")]
+#[cfg(any(feature = "redis", feature = "sim"))]
 pub use remote::Options;
 pub use snapshot::Snapshot;
 pub use view::{Change, MAX_READS, MAX_SCOPE, Read, Scope, View, What};

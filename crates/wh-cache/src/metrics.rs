@@ -46,26 +46,26 @@ pub(crate) fn oversize(backend: &'static str) {
     metrics::counter!("wavehouse_cache_oversize_total", "backend" => backend).increment(1);
 }
 
-#[cfg(feature = "sim")]
+#[cfg(any(feature = "redis", feature = "sim"))]
 pub(crate) fn set_failed(backend: &'static str, kind: &crate::Kind) {
     let timeout = if *kind == crate::Kind::TimedOut { "timeout" } else { "other" };
     let reason = if *kind == crate::Kind::Full { "oom" } else { timeout };
     metrics::counter!("wavehouse_cache_set_failures_total", "backend" => backend, "reason" => reason).increment(1);
 }
 
-#[cfg(feature = "sim")]
+#[cfg(any(feature = "redis", feature = "sim"))]
 pub(crate) fn took(backend: &'static str, op: &'static str, time: std::time::Duration) {
     metrics::histogram!("wavehouse_cache_op_duration_seconds", "backend" => backend, "op" => op)
         .record(time.as_secs_f64());
 }
 
-#[cfg(feature = "sim")]
+#[cfg(any(feature = "redis", feature = "sim"))]
 pub(crate) fn breaker(backend: &'static str, open: bool) {
     describe();
     metrics::gauge!("wavehouse_cache_breaker_open", "backend" => backend).set(f64::from(u8::from(open)));
 }
 
-#[cfg(feature = "sim")]
+#[cfg(any(feature = "redis", feature = "sim"))]
 #[expect(clippy::cast_precision_loss, reason = "at most 100,000")]
 pub(crate) fn pending(backend: &'static str, owed: usize) {
     metrics::gauge!("wavehouse_cache_invalidations_pending", "backend" => backend).set(owed as f64);

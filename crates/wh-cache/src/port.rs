@@ -209,7 +209,7 @@ pub trait Cache: Debug + Send + Sync {
 }
 
 /// Whether a time to live is one (ca20).
-#[cfg(any(feature = "memory", feature = "sim"))]
+#[cfg(any(feature = "memory", feature = "redis", feature = "sim"))]
 pub(crate) fn check(value: &[u8], most: usize, ttl: Duration) -> Result<()> {
     use crate::Kind;
     let invalid = |text: String| Err(Error::new("put", Kind::Invalid(text.into())));

@@ -21,7 +21,7 @@ impl Snapshot {
     }
 
     /// Of versions in the order of the view's names.
-    #[cfg(any(feature = "memory", feature = "sim"))]
+    #[cfg(any(feature = "memory", feature = "redis", feature = "sim"))]
     pub(crate) fn new(view: &View, versions: Vec<u64>) -> Self {
         Self { view: view.clone(), versions: Some(versions.into()) }
     }
@@ -38,7 +38,7 @@ impl Snapshot {
         self.versions.is_none()
     }
 
-    #[cfg(any(feature = "memory", feature = "sim"))]
+    #[cfg(any(feature = "memory", feature = "redis", feature = "sim"))]
     pub(crate) fn versions(&self) -> Option<&Arc<[u64]>> {
         self.versions.as_ref()
     }

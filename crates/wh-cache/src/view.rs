@@ -171,7 +171,7 @@ pub(crate) enum Name {
     Scope(Tenant, Table, Scope),
 }
 
-#[cfg(any(feature = "sim", test))]
+#[cfg(any(feature = "redis", feature = "sim", test))]
 impl Name {
     pub(crate) fn tenant(&self) -> &Tenant {
         match self {

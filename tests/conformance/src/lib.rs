@@ -6,6 +6,7 @@
 
 mod arm;
 pub mod arms;
+pub mod cache;
 mod case;
 mod cases;
 pub mod crash;

@@ -1,6 +1,6 @@
 //! Runs the suite: every case on every arm, in parallel, each on a runtime and a queue of its own.
 
-use conformance::{Arm, Case, Counts, Ledger, Verdict, all, arms, crash, dedupe, leases, stage};
+use conformance::{Arm, Case, Counts, Ledger, Verdict, all, arms, cache, crash, dedupe, leases, stage};
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::{io::Write as _, process::ExitCode, sync::Arc, time::Duration};
 
@@ -78,6 +78,15 @@ fn main() -> ExitCode {
             trials.push(Trial::test("the_dedupe_stores_can_be_read", move || Err(Failed::from(format!("{error:#}")))))
         }
     }
+    match cache::plan() {
+        Ok((planned, checks)) => {
+            trials.extend(planned.into_iter().map(cache_trial));
+            trials.extend(checks.into_iter().map(|(name, check)| Trial::test(name, move || Ok(check?))));
+        }
+        Err(error) => {
+            trials.push(Trial::test("the_caches_can_be_read", move || Err(Failed::from(format!("{error:#}")))))
+        }
+    }
     trials.extend(crash::trials());
     let ran = libtest_mimic::run(&arguments, trials).exit_code();
     let finish = async || futures::future::try_join_all(arms.iter().map(|arm| arm.finish())).await.map(drop);
@@ -108,6 +117,17 @@ fn lease_trial(planned: leases::Planned) -> Trial {
 }
 
 fn dedupe_trial(planned: dedupe::Planned) -> Trial {
+    let name = planned.name.clone();
+    match planned.run {
+        Ok((run, arm)) => {
+            let trial = Trial::test(name, move || within(&planned.name, run(&*arm)));
+            if planned.twin { trial.with_kind("twin") } else { trial }
+        }
+        Err(why) => Trial::test(name, || Ok(())).with_kind(why).with_ignored_flag(true),
+    }
+}
+
+fn cache_trial(planned: cache::Planned) -> Trial {
     let name = planned.name.clone();
     match planned.run {
         Ok((run, arm)) => {

@@ -15,6 +15,8 @@ mod owed;
 mod store;
 mod value;
 
+#[cfg(feature = "redis")]
+pub(crate) use names::probe;
 pub use options::Options;
 pub(crate) use store::{Item, Store};
 

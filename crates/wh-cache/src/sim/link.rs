@@ -21,6 +21,8 @@ struct Ways {
     down: bool,
     read_only: bool,
     deaf: bool,
+    /// The connection is gone, and a new one is taken.
+    broken: bool,
     /// Of one way; uniform between the two.
     slow: (Duration, Duration),
     /// Of each write that it is done and its answer lost.
@@ -42,6 +44,16 @@ impl Link {
     /// Makes every request fail at once, as a server that is not there, or not any more.
     pub fn down(&self, down: bool) {
         self.0.ways.lock().down = down;
+    }
+
+    /// Ends the connection. A new one is taken.
+    pub fn drop_connection(&self) {
+        self.0.ways.lock().broken = true;
+    }
+
+    /// A new connection is made.
+    pub(super) fn connect(&self) {
+        self.0.ways.lock().broken = false;
     }
 
     /// Makes the store refuse writes, as a primary that was demoted, or not any more.
@@ -75,7 +87,7 @@ impl Link {
         if ways.hole {
             future::pending::<()>().await;
         }
-        if ways.down { Err(Error::new("sim", Kind::Disconnected)) } else { Ok(()) }
+        if ways.down || ways.broken { Err(Error::new("sim", Kind::Disconnected)) } else { Ok(()) }
     }
 
     /// The way back.

@@ -162,6 +162,7 @@ impl Store for Far {
     }
 
     async fn renew(&self) -> Result<()> {
+        self.link.connect();
         self.ask(true, |_, _| ()).await
     }
 
