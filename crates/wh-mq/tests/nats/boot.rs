@@ -172,6 +172,36 @@ async fn each_right_that_a_unit_needs_is_missed_before_it_is_needed() -> Result<
 }
 
 #[tokio::test]
+async fn what_may_not_be_heard_is_missed_at_the_start() -> Result<()> {
+    let mut stand = Stand::new().await?;
+    let all = Rights::new(&stand.spec, Role::Both).print(RightsFormat::Nats);
+    let names = stand.spec.names();
+    for (role, needed) in [(Role::Api, names.history_subjects()), (Role::Ingest, names.lease_subjects())] {
+        let line = format!("\"{needed}\"");
+        let (head, heard) = all.split_once("subscribe").context("what may be heard")?;
+        let heard: String =
+            heard.lines().filter(|text| !text.contains(&line)).map(|text| format!("{text}\n")).collect();
+        let without = format!("{head}subscribe{heard}");
+        ensure!(without.len() < all.len(), "{line} is not in {all}");
+        stand.server.reload(Options::default().user(Role::Both.user(), without)).await?;
+        let failed = wait(&check(&stand, role).await?, Duration::ZERO, &SystemClock).await.unwrap_err();
+        let rules: Vec<_> = failed.findings().iter().filter(|one| one.severity == Severity::Required).collect();
+        assert_eq!(rules.iter().map(|one| one.rule).collect::<Vec<_>>(), ["user.subscriptions"], "{failed}");
+        ensure!(rules[0].seen.ends_with(&needed), "{failed}");
+        ensure!(rules[0].fix.starts_with("wavehouse mq permissions --role="), "{failed}");
+    }
+    // another topology's user: nothing would be answered, for a reason that can be told
+    let mut options = stand.connecting(None);
+    options.inbox_prefix = "_INBOX_other".to_owned();
+    let connection = wh_nats::Connection::open(options).await?;
+    let check = Check::new(&connection, &stand.spec, Role::Api);
+    let failed = wait(&check, Duration::from_secs(4), &SystemClock).await.unwrap_err();
+    assert_eq!(failed.class(), Class::Denied, "{failed}");
+    ensure!(failed.to_string().contains("subscribe to _INBOX_other."), "{failed}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn processes_that_differ_on_a_count_do_not_run_together() -> Result<()> {
     let stand = Stand::new().await?;
     let other = |change: fn(&mut Choices)| {

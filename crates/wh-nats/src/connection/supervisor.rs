@@ -19,9 +19,18 @@ const ENDING: Duration = Duration::from_secs(1);
 /// Attempts to take a better connection while one still works.
 const BETTER: Backoff = Backoff::half_jitter(Duration::from_secs(1), Duration::from_secs(60));
 
+/// A connection that breaks sooner than this did not serve.
+const SHORT: Duration = Duration::from_secs(10);
+/// What their cause mostly is. The vendor's client says nothing of it.
+const BREAKS: &str = "the connection to NATS is made and breaks again at once, time after time: the server ends it, something \
+                      between cuts it, or a stored message has headers that no client can parse (see `Who may publish` in \
+                      docs/operations/nats.md)";
+/// So many of them in a row have one cause.
+const IN_A_ROW: u32 = 3;
+
 pub(super) async fn run(core: Arc<Core>, addresses: Vec<ServerAddr>) {
     let mut pool = Pool { configured: addresses, discovered: Vec::new() };
-    let mut failures = 0;
+    let (mut failures, mut short) = (0, 0_u32);
     let stopped = core.stop.clone();
     loop {
         let delay = match (failures, core.generation()) {
@@ -42,7 +51,13 @@ pub(super) async fn run(core: Arc<Core>, addresses: Vec<ServerAddr>) {
         match dialled {
             Ok(dialled) => {
                 failures = 0;
+                let begun = core.options.clock.now();
                 serve(&core, &mut pool, dialled).await;
+                let lived = core.options.clock.now().saturating_duration_since(begun);
+                short = if lived < SHORT && !stopped.given() { short + 1 } else { 0 };
+                if short >= IN_A_ROW && short.is_power_of_two() || short == IN_A_ROW {
+                    warn!(short, "{BREAKS}");
+                }
             }
             Err(error) => {
                 failures += 1;

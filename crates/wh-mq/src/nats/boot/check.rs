@@ -1,6 +1,6 @@
 //! One check: the topology is read, verified, and for a process that ingests its rights are probed.
 
-use super::{live::Live, probe};
+use super::{live::Live, probe, subscriptions};
 use std::{fmt, sync::Arc};
 use wh_nats::Connection;
 use wh_topology::{Finding, Names, ObserveError, Observer as _, Peer, Refused, Role, Severity, Spec, verify};
@@ -80,7 +80,14 @@ impl Check {
     /// # Cancel safety
     /// Safe: nothing happened.
     pub async fn run(&self) -> Result<Report, ObserveError> {
-        let mut seen = Live::new(self.connection.clone()).observe(&self.spec, self.role).await?;
+        // without its inbox every request below would wait for its whole time, and look like a slow server
+        subscriptions::inbox(&self.connection).await?;
+        let observed = Live::new(self.connection.clone()).observe(&self.spec, self.role).await;
+        if observed.is_err() {
+            // its refusal may come after the connection is there
+            subscriptions::inbox(&self.connection).await?;
+        }
+        let mut seen = observed?;
         seen.peers = (self.peers)();
         let mut report = Report { findings: verify(&self.spec, self.role, &seen), complete: seen.is_complete() };
         if self.role.ingests() {
@@ -98,6 +105,8 @@ impl Check {
             report.complete &= probed.unanswered.is_empty();
             report.findings.extend(probed.unanswered.iter().map(unanswered));
         }
+        let refused = subscriptions::refused(&self.connection, &self.spec, self.role).await?;
+        report.findings.splice(0..0, refused);
         Ok(report)
     }
 

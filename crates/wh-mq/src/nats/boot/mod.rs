@@ -9,6 +9,7 @@ mod live;
 mod metrics;
 mod probe;
 mod recheck;
+mod subscriptions;
 #[cfg(test)]
 mod tests;
 mod unsound;
