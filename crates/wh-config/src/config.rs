@@ -222,6 +222,12 @@ pub struct Ingest {
     pub batch_bytes: u64,
     /// The age of a row that makes a batch.
     pub batch_wait: Duration,
+    /// Most rows of one insert.
+    pub batch_max_rows: u64,
+    /// Most decoded bytes of one insert.
+    pub batch_max_bytes: u64,
+    /// Inserts into one table at once.
+    pub table_inserts: usize,
     /// Most rows delivered and not settled.
     pub held_rows: usize,
     /// Most compressed bytes delivered and not settled.

@@ -104,6 +104,8 @@ fn effective(values: &Values, config: &Config) -> Vec<Effective> {
     let derived = |path: &str, words: &str| match path {
         "tenant_defaults.clickhouse.url" => format!("{:?}", config.tenant_defaults.clickhouse.url),
         "ingest.held_rows" => config.ingest.held_rows.to_string(),
+        "ingest.batch_max_rows" => config.ingest.batch_max_rows.to_string(),
+        "ingest.batch_max_bytes" => config.ingest.batch_max_bytes.to_string(),
         "ingest.tenant_body_budget" => config.ingest.tenant_body_budget.to_string(),
         "mq.nats.history_stream" => format!("{:?}", config.mq.nats.topology.names().history),
         "mq.nats.dlq_stream" => format!("{:?}", config.mq.nats.topology.names().dead_letters),

@@ -250,6 +250,13 @@ fn ingest(take: &mut Take<'_>, units: u32) -> Ingest {
         batch_rows: take.u64("ingest.batch_rows"),
         batch_bytes: take.u64("ingest.batch_bytes"),
         batch_wait: take.span("ingest.batch_wait"),
+        batch_max_rows: take
+            .number("ingest.batch_max_rows")
+            .unwrap_or_else(|| take.u64("ingest.batch_rows").max(100_000)),
+        batch_max_bytes: take
+            .number("ingest.batch_max_bytes")
+            .unwrap_or_else(|| take.u64("ingest.batch_bytes").max(64 << 20)),
+        table_inserts: take.usize("ingest.table_inserts"),
         held_rows: match take.number("ingest.held_rows") {
             Some(rows) => usize::try_from(rows).unwrap_or(usize::MAX),
             // decision D1: never under two full batches for each unit
@@ -267,6 +274,12 @@ fn ingest(take: &mut Take<'_>, units: u32) -> Ingest {
     }
     if ingest.tenant_body_budget > ingest.body_budget {
         take.problem("ingest.tenant_body_budget", "must not be above ingest.body_budget");
+    }
+    if ingest.batch_max_rows < ingest.batch_rows {
+        take.problem("ingest.batch_max_rows", "must not be below ingest.batch_rows");
+    }
+    if ingest.batch_max_bytes < ingest.batch_bytes {
+        take.problem("ingest.batch_max_bytes", "must not be below ingest.batch_bytes");
     }
     if (ingest.held_rows as u64) < ingest.batch_rows.saturating_mul(2) {
         take.problem("ingest.held_rows", "must be at least two batches: twice ingest.batch_rows");

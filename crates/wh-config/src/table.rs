@@ -160,7 +160,15 @@ pub(crate) const KEYS: &[Key] = &[
     key("ingest.batch_bytes", Kind::Size(64 * KIB, GIB), Is("8MiB"),
         "A table's rows are inserted once they have so many bytes, decoded."),
     key("ingest.batch_wait", Kind::Duration(MILLI, MINUTE), Is("1s"),
-        "A table's rows are inserted once the oldest has waited so long."),
+        "A table's rows are inserted once the oldest has waited so long; up to eight times longer while its merges do \
+         not keep up."),
+    key("ingest.batch_max_rows", Kind::Int(1, 10_000_000), From("the larger of 100000 and `ingest.batch_rows`"),
+        "Most rows of one insert: a table that lags has all that waits inserted at once, up to so many."),
+    key("ingest.batch_max_bytes", Kind::Size(64 * KIB, 4 * GIB), From("the larger of 64MiB and `ingest.batch_bytes`"),
+        "Most bytes of one insert, decoded."),
+    key("ingest.table_inserts", Kind::Int(1, 64), Is("1"),
+        "Inserts into one table at a time, in each process. With more than 1 a table's rows are not stored in the order \
+         they came in."),
     key("ingest.held_rows", Kind::Int(1_000, 100_000_000), From("the larger of 200000 and 20000 × units of delivery"),
         "Most rows taken from the queue and not yet inserted, in this process."),
     key("ingest.held_bytes", Kind::Size(16 * MIB, TIB), Is("256MiB"),
@@ -169,7 +177,8 @@ pub(crate) const KEYS: &[Key] = &[
         "Most time for one insert. After it the insert's outcome is unknown and the same rows are sent again under the \
          same token."),
     key("ingest.missing_table_hold", Kind::Duration(Duration::ZERO, DAY), Is("10m"),
-        "How long rows of a table that does not exist are held before they go to the dead letters."),
+        "How long rows of a table that does not exist are held before they go to the dead letters, and how long rows \
+         that name a column which was dropped wait there to be stored by themselves when it is back."),
 
     key("auth.operator_key", Kind::Secret, Is(""),
         "The key that `/v1/ops` demands. Empty: `/v1/ops` refuses everyone."),

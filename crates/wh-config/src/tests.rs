@@ -72,6 +72,9 @@ fn a_written_false_zero_or_empty_text_wins_over_the_default() {
     );
     assert_eq!(config.server.shutdown_timeout, Duration::ZERO);
     assert_eq!(config.ingest.missing_table_hold, Duration::ZERO);
+    let large =
+        ok("ingest: {batch_rows: 500000, held_rows: 1000000, batch_bytes: 128MiB, table_inserts: 2}", &[]).ingest;
+    assert_eq!((large.batch_max_rows, large.batch_max_bytes, large.table_inserts), (500_000, 128 << 20, 2));
     assert!(!config.prometheus.enabled);
     // … and over the file when the environment says so
     let config = ok(
