@@ -6,7 +6,7 @@ use tokio::process::Command;
 use wh_testkit::workspace;
 
 /// A fenced block: its language and its text.
-fn blocks(page: &str) -> Vec<(String, String)> {
+pub(crate) fn blocks(page: &str) -> Vec<(String, String)> {
     let mut blocks: Vec<(String, String)> = Vec::new();
     let mut open = false;
     for line in page.lines() {

@@ -7,6 +7,7 @@ mod crash;
 mod dead_letters;
 mod fleet;
 mod guide;
+mod guide_dlq;
 mod outage;
 mod round_trip;
 mod uploads;

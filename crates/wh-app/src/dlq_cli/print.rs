@@ -21,6 +21,12 @@ fn plain(value: &Value) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
+/// ClickHouse's words without its code, which has a column of its own.
+fn said(reason: &str) -> &str {
+    let after = reason.strip_prefix("Code: ").and_then(|rest| rest.split_once(". DB::Exception: "));
+    after.filter(|(code, _)| code.bytes().all(|b| b.is_ascii_digit())).map_or(reason, |(_, words)| words)
+}
+
 fn cut(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
@@ -55,7 +61,7 @@ pub(super) fn list(page: &Value, out: &mut dyn Write) {
                 ["id", "table", "code", "column", "attempted"].iter().map(|name| plain(&letter[*name])).collect();
             row[4].truncate(19);
             row.push(if letter["retry_until"].is_null() { String::new() } else { "held".to_owned() });
-            row.push(cut(&plain(&letter["reason"]), REASON));
+            row.push(cut(said(&plain(&letter["reason"])), REASON));
             row
         })
         .collect();

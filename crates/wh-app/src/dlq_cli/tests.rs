@@ -57,7 +57,7 @@ fn flags_become_a_request() {
 #[test]
 fn lists_are_tables_without_control_characters() {
     let page = json!({"letters": [
-        {"id": "0000000e-1.3", "table": "t", "code": "27", "reason": "a\u{1b}[31m\nb", "attempted": "2026-01-01T00:00:02.5Z"},
+        {"id": "0000000e-1.3", "table": "t", "code": "27", "reason": "Code: 27. DB::Exception: a\u{1b}[31m\nb", "attempted": "2026-01-01T00:00:02.5Z"},
         {"id": "0000000e-22.0", "table": "events", "code": "117", "column": "c", "reason": "x".repeat(200),
          "attempted": "2026-01-01T00:00:02.5Z", "retry_until": "2026-01-01T00:10:02.5Z"}], "next": "c7"});
     let mut out = Vec::new();

@@ -10,9 +10,11 @@ use std::time::Duration;
 use wh_mq::{DeadLetter, Receipt};
 use wh_types::{Block, Class};
 
-/// Attempts for what was not answered or not taken in.
+/// Attempts for what was not answered or not taken in, where the queue makes only one itself.
 const ATTEMPTS: u32 = 3;
 const BETWEEN: Duration = Duration::from_millis(250);
+/// How long a queue that tries again by itself may outlast its own time for that.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// What became of a row.
 #[derive(Clone, Debug)]
@@ -61,7 +63,12 @@ pub(super) async fn publish(app: &App, rows: &[(&DeadLetter, Vec<u8>)]) -> Vec<F
             })),
         }
     }
-    for attempt in 0..ATTEMPTS {
+    let (attempts, time) = match app.publishing.broker.publish_budget() {
+        Duration::ZERO => (ATTEMPTS, app.options.publish_timeout),
+        // it tries again by itself; its answer is waited for
+        own => (1, own + GRACE),
+    };
+    for attempt in 0..attempts {
         if attempt > 0 {
             tokio::time::sleep(BETWEEN * attempt).await;
         }
@@ -70,7 +77,7 @@ pub(super) async fn publish(app: &App, rows: &[(&DeadLetter, Vec<u8>)]) -> Vec<F
         if calls.is_empty() {
             break;
         }
-        let answer = tokio::time::timeout(app.options.publish_timeout, app.publishing.broker.publish(&calls)).await;
+        let answer = tokio::time::timeout(time, app.publishing.broker.publish(&calls)).await;
         let mut answers = answer.unwrap_or_default().into_iter();
         for at in places {
             fates[at] = Some(match answers.next() {

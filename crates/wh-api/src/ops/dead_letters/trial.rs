@@ -62,19 +62,17 @@ impl<'a> Trial<'a> {
 
 /// One row's text as it would be published.
 fn judged(plan: &Plan, body: &[u8], max_row: usize) -> Result<Vec<u8>, Refusal> {
-    let mut judge = Judge::new(plan);
+    let not_object = || Refusal::new(&codes::JSON_NOT_OBJECT, "a record must be a JSON object");
     let mut json = Scanner::new(body, 0);
     if json.peek() != Some(b'{') {
         json.value(0)?;
-        return Err(Refusal::new(&codes::JSON_NOT_OBJECT, "a record must be a JSON object"));
+        return Err(not_object());
     }
-    if let Some(refusal) = judge.record(&mut json)?.refusal {
-        return Err(refusal);
-    }
-    // the walk of `POST /v1/ingest`, which also finds what follows the record, and makes its text
     let (mut records, mut judge) = (Records::default(), Judge::new(plan));
     let mut walk = Walk::begin(Form::Document, body, max_row)?;
     while walk.step(&mut judge, &mut records)? {}
-    let row = records.rows(body).next().map(<[u8]>::to_vec);
-    row.ok_or_else(|| Refusal::new(&codes::ROW_TOO_LARGE, format!("the record has more than {max_row} bytes")))
+    if let Some(refused) = records.refusals.pop() {
+        return Err(refused.refusal);
+    }
+    records.rows(body).next().map(<[u8]>::to_vec).ok_or_else(not_object)
 }
