@@ -138,12 +138,9 @@ impl Held {
         }
     }
 
-    /// The same, by so much.
-    ///
-    /// # Errors
-    /// As [`Budget::take`].
-    pub(crate) async fn grow_by(&mut self, bytes: usize) -> Result<(), ApiError> {
-        self.grow_to(self.bytes + bytes).await
+    /// How large the share is.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 }
 

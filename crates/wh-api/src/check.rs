@@ -2,7 +2,7 @@
 
 use crate::{
     Mode,
-    ingest::{Form, Judge, Plan, Records, Walk},
+    ingest::{Dialect, Form, Header, Judge, Piece, Plan, Records, Refusal, Sheet, Syntax, Walk},
 };
 use std::sync::Arc;
 use wh_clickhouse::TableSchema;
@@ -41,5 +41,26 @@ impl Checker {
         while walk.step(&mut judge, &mut records).map_err(|refusal| refusal.reason.into_string())? {}
         let bytes = records.rows(body).map(<[u8]>::len).sum();
         Ok(Checked { total: records.total, rejected: records.rejected(), bytes })
+    }
+
+    /// Judges a body of CSV without a header, and makes its rows.
+    ///
+    /// # Errors
+    /// Why the whole body would be refused.
+    pub fn check_csv(&self, body: &[u8]) -> Result<Checked, String> {
+        let dialect = Dialect { syntax: Syntax::Csv, header: Header::Absent };
+        let mut records = Records::default();
+        let mut judge = Judge::new(&self.0);
+        let text = |refusal: Refusal| refusal.reason.into_string();
+        let mut sheet = Sheet::begin(dialect, body, &self.0, 1 << 20).map_err(text)?;
+        while sheet.step(&mut judge, &mut records).map_err(text)? {}
+        let (mut places, mut piece, mut bytes) = (records.places(), Piece::default(), 0);
+        loop {
+            sheet.piece(&mut places, &mut judge, &mut piece);
+            if piece.len() == 0 {
+                return Ok(Checked { total: records.total, rejected: records.rejected(), bytes });
+            }
+            bytes += piece.rows().map(<[u8]>::len).sum::<usize>();
+        }
     }
 }

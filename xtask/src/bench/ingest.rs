@@ -36,36 +36,18 @@ pub(crate) struct Args {
 }
 
 /// One run's folders, binaries and rows.
-struct Bench {
-    bin: PathBuf,
+pub(super) struct Bench {
+    pub(super) bin: PathBuf,
     /// The engine's data: on tmpfs where there is one.
-    fast: PathBuf,
+    pub(super) fast: PathBuf,
     /// The queue's data: on the disk.
     disk: tempfile::TempDir,
-    rows: PathBuf,
+    pub(super) rows: PathBuf,
     _fast: tempfile::TempDir,
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    crate::setup::ensure(&[crate::setup::Server::Clickhouse])?;
-    let root = workspace::root()?;
-    build(&root)?;
-    let shm = Path::new("/dev/shm");
-    let fast = if shm.is_dir() { tempfile::tempdir_in(shm)? } else { tempfile::tempdir()? };
-    let bench = Bench {
-        bin: root.join("target/quick"),
-        fast: fast.path().to_owned(),
-        disk: tempfile::tempdir_in(root.join("target"))?,
-        rows: fast.path().join("rows.ndjson"),
-        _fast: fast,
-    };
-    let count = rows::write(&bench.rows)?;
-    println!("machine: {}", machine::line());
-    println!(
-        "{count} real flights padded to {} bytes; engine's data on {}",
-        rows::ROW_BYTES,
-        if shm.is_dir() { "tmpfs" } else { "disk" }
-    );
+    let bench = Bench::prepare()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(measure(args, &bench))
 }
@@ -127,7 +109,31 @@ async fn measure(args: &Args, bench: &Bench) -> Result<()> {
 }
 
 impl Bench {
-    async fn engine(&self) -> Result<clickhouse::Server> {
+    /// Builds what is measured, and writes the rows.
+    pub(super) fn prepare() -> Result<Self> {
+        crate::setup::ensure(&[crate::setup::Server::Clickhouse])?;
+        let root = workspace::root()?;
+        build(&root)?;
+        let shm = Path::new("/dev/shm");
+        let fast = if shm.is_dir() { tempfile::tempdir_in(shm)? } else { tempfile::tempdir()? };
+        let bench = Self {
+            bin: root.join("target/quick"),
+            fast: fast.path().to_owned(),
+            disk: tempfile::tempdir_in(root.join("target"))?,
+            rows: fast.path().join("rows.ndjson"),
+            _fast: fast,
+        };
+        let count = rows::write(&bench.rows)?;
+        println!("machine: {}", machine::line());
+        println!(
+            "{count} real flights padded to {} bytes; engine's data on {}",
+            rows::ROW_BYTES,
+            if shm.is_dir() { "tmpfs" } else { "disk" }
+        );
+        Ok(bench)
+    }
+
+    pub(super) async fn engine(&self) -> Result<clickhouse::Server> {
         let dir = self.fast.join("clickhouse");
         if dir.exists() {
             fs::remove_dir_all(&dir)?;
@@ -159,7 +165,7 @@ impl Bench {
         Ok(measured)
     }
 
-    async fn wavehouse(&self, clickhouse: &str) -> Result<(Process, u16)> {
+    pub(super) async fn wavehouse(&self, clickhouse: &str) -> Result<(Process, u16)> {
         let data = self.disk.path().join("data");
         if data.exists() {
             fs::remove_dir_all(&data)?;
@@ -251,7 +257,7 @@ async fn ok(url: String) -> Result<()> {
     Ok(())
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+pub(super) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().context("no rounds").unwrap_or(f64::NAN)
 }

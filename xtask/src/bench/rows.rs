@@ -11,6 +11,25 @@ pub(crate) const ROW_BYTES: usize = 256;
 pub(crate) const TABLE: &str = "CREATE TABLE flights (date DateTime, delay Int32, distance UInt32, origin String, \
                                 destination String, pad String) ENGINE = MergeTree ORDER BY date";
 
+/// The same rows as CSV, in the order of the table's columns.
+pub(super) fn write_csv(from: &Path, to: &Path) -> Result<()> {
+    let text = fs::read_to_string(from).with_context(|| from.display().to_string())?;
+    let mut out = String::with_capacity(text.len());
+    for line in text.lines() {
+        let row: serde_json::Value = serde_json::from_str(line)?;
+        for (at, column) in ["date", "delay", "distance", "origin", "destination", "pad"].iter().enumerate() {
+            let comma = if at == 0 { "" } else { "," };
+            match row[column].as_str() {
+                Some(text) => write!(out, "{comma}{text}")?,
+                None => write!(out, "{comma}{}", row[column])?,
+            }
+        }
+        out.push('\n');
+    }
+    fs::write(to, out)?;
+    Ok(())
+}
+
 /// Writes the padded flights and gives how many there are. The padding is hexadecimal noise from a fixed seed: text
 /// that compresses about as well as ids and hashes do, not to nothing.
 pub(crate) fn write(to: &Path) -> Result<usize> {

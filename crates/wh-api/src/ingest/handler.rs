@@ -136,11 +136,13 @@ impl Writing<'_> {
         let Taken { bytes, mut held } = taken;
         let (mut judge, mut records) = (Judge::new(&self.plan), Records::default());
         let mut sheet = Sheet::begin(dialect, &bytes, &self.plan, self.max_row).map_err(whole)?;
+        let body = held.bytes();
         while sheet.step(&mut judge, &mut records).map_err(whole)? {
+            held.grow_to(body + sheet.held()).await?;
             tokio::task::yield_now().await;
         }
+        held.grow_to(body + sheet.held()).await?;
         self.count(&judge, &records);
-        held.grow_by(sheet.held()).await?;
         let held = Arc::new(held);
         let (mut places, mut piece, mut outcomes) = (records.places(), Piece::default(), Vec::new());
         let mut left = records.accepted();

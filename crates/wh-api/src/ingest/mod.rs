@@ -11,6 +11,7 @@ mod records;
 
 pub(crate) use answer::Summary;
 pub(crate) use coalesce::{Coalescer, Outcome, PublishOptions, Publishing};
+pub(crate) use delimited::{Dialect, Header, Piece, Sheet, Syntax};
 pub(crate) use handler::{__path_ingest, ingest};
 pub(crate) use judge::{Judge, Refusal};
 pub(crate) use plan::Plan;

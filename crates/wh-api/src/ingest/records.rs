@@ -101,7 +101,7 @@ impl Records {
     }
 
     /// The accepted records' places in the body, in order, and whether their JSON is edited. Of a body of cells.
-    pub(super) fn places(&self) -> impl Iterator<Item = (Range<usize>, bool)> {
+    pub(crate) fn places(&self) -> impl Iterator<Item = (Range<usize>, bool)> {
         self.rows.iter().map(|row| (row.start as usize..row.end as usize, row.side))
     }
 

@@ -7,7 +7,7 @@ mod scan;
 mod text;
 
 pub(crate) use object::{maybe, object, objects};
-pub(crate) use scan::{Fault, Scanner, Text, Value, What};
+pub(crate) use scan::{Fault, Scanner, Text, Value, What, plain_until};
 pub(crate) use text::{push_compact, unescape};
 
 #[cfg(test)]

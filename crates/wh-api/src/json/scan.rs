@@ -299,7 +299,7 @@ impl<'a> Scanner<'a> {
 /// Eight bytes at a time: `flags` has the high bit of each such byte set (a byte above a set one may be wrong, the
 /// lowest never is).
 #[inline]
-fn plain_until(text: &[u8], mut at: usize) -> usize {
+pub(crate) fn plain_until(text: &[u8], mut at: usize) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGHS: u64 = 0x8080_8080_8080_8080;
     while let Some(chunk) = text.get(at..).and_then(|rest| rest.first_chunk::<8>()) {

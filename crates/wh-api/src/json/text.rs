@@ -1,5 +1,6 @@
 //! Texts made of a record's own text: without insignificant white space, and strings unescaped.
 
+use super::scan::plain_until;
 use std::{borrow::Cow, ops::Range};
 use wh_clickhouse::types::{Edit, Edited};
 
@@ -69,14 +70,15 @@ fn push_unspaced(out: &mut Vec<u8>, json: &[u8]) {
 /// The offset behind the string whose opening quote is at `at`.
 fn after_string(json: &[u8], at: usize) -> usize {
     let mut at = at + 1;
-    while let Some(found) = memchr::memchr2(b'"', b'\\', &json[at..]) {
-        at += found + 1;
-        if json[at - 1] == b'"' {
-            return at;
+    loop {
+        at = plain_until(json, at);
+        match json.get(at) {
+            Some(b'"') => return at + 1,
+            // a character after it is part of the escape
+            Some(_) => at += 2,
+            None => return json.len(),
         }
-        at += 1;
     }
-    json.len()
 }
 
 /// A checked string without its quotes, unescaped. A lone surrogate becomes U+FFFD: no column's name has one.

@@ -4,7 +4,7 @@ use super::{Syntax, split::Form};
 use crate::{
     codes::{self, Code},
     error::shown,
-    json::{Scanner, What, push_compact},
+    json::{Scanner, What, plain_until, push_compact},
 };
 use wh_clickhouse::types::{JsonKind, Type};
 
@@ -104,5 +104,11 @@ fn push_text(out: &mut Vec<u8>, text: &[u8]) -> Result<(), Unfit> {
     let unfit = |why| Unfit { code: &codes::JSON_UTF8, why };
     let text = std::str::from_utf8(text)
         .map_err(|error| unfit(format!("takes UTF-8, and byte {} of the cell is none", error.valid_up_to())))?;
+    if plain_until(text.as_bytes(), 0) == text.len() {
+        out.push(b'"');
+        out.extend_from_slice(text.as_bytes());
+        out.push(b'"');
+        return Ok(());
+    }
     serde_json::to_writer(out, text).map_err(|error| unfit(error.to_string()))
 }

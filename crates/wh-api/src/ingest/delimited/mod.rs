@@ -1,8 +1,8 @@
 //! CSV and TSV: lines of cells that become the JSON text of a row, by the type of each cell's column.
 //!
-//! A body is walked twice: first each record is judged and nothing is kept of its text, and only when all of it was
-//! read the rows are made, a piece at a time. So a body is checked to its end before anything of it is published, and
-//! what is held stays small however long the columns' names are.
+//! A body is walked twice: first each record is judged and only the first piece of rows is kept, and when all of it was
+//! read the other rows are made, a piece at a time. So a body is checked to its end before anything of it is published,
+//! and what is held stays small however long the columns' names are.
 
 mod cell;
 mod csv;

@@ -29,6 +29,8 @@ pub(crate) struct Sheet<'b> {
     row: Vec<u8>,
     /// Bytes of all accepted rows.
     made: usize,
+    /// The first piece, kept from judging; most bodies have no other.
+    first: Piece,
 }
 
 /// Rows that are made, one after another in one text.
@@ -41,6 +43,15 @@ pub(crate) struct Piece {
 impl Piece {
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
+    }
+
+    fn push(&mut self, row: &[u8]) {
+        self.text.extend_from_slice(row);
+        self.ends.push(self.text.len());
+    }
+
+    fn is_full(&self) -> bool {
+        self.text.len() >= PIECE_BYTES
     }
 
     pub(crate) fn rows(&self) -> impl Iterator<Item = &[u8]> {
@@ -58,7 +69,8 @@ impl<'b> Sheet<'b> {
         let Dialect { syntax, header } = dialect;
         let at = if body.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
         let (layout, cells) = (Layout::positional(plan), Cells::new(plan.columns.len()));
-        let mut sheet = Self { body, at, syntax, layout, cells, max_row, row: Vec::new(), made: 0 };
+        let mut sheet =
+            Self { body, at, syntax, layout, cells, max_row, row: Vec::new(), made: 0, first: Piece::default() };
         let single = syntax == Syntax::Tsv && header != Header::Present && sheet.layout.len() == 1;
         if sheet.at == body.len() || (!single && sheet.skip_blank_lines()) {
             return Err(Refusal::new(&codes::BODY_EMPTY, "the body is empty"));
@@ -90,6 +102,9 @@ impl<'b> Sheet<'b> {
                     let size = self.row.len();
                     if records.accept_place(span, edited, size, self.max_row) {
                         self.made += size;
+                        if !self.first.is_full() {
+                            self.first.push(&self.row);
+                        }
                     }
                 }
                 Err(refusal) => records.refuse(span.start, refusal),
@@ -98,7 +113,7 @@ impl<'b> Sheet<'b> {
         Ok(true)
     }
 
-    /// Bytes of memory that handing the rows over takes at once: a piece, and its copy in a block.
+    /// Bytes of memory that the rows take at once, as far as they are judged: a piece, and its copy in a block.
     pub(crate) fn held(&self) -> usize {
         2 * self.made.min(PIECE_BYTES + self.max_row)
     }
@@ -112,14 +127,18 @@ impl<'b> Sheet<'b> {
     ) {
         piece.text.clear();
         piece.ends.clear();
-        while piece.text.len() < PIECE_BYTES {
+        std::mem::swap(piece, &mut self.first);
+        if piece.len() > 0 {
+            places.nth(piece.len() - 1);
+            return;
+        }
+        while !piece.is_full() {
             let Some((span, edited)) = places.next() else { return };
             self.at = span.start;
             // it was read and judged before, and cannot fail now
             let made = self.read().and_then(|_| if edited { self.make(judge).map(drop) } else { self.render() });
             debug_assert!(made.is_ok(), "{made:?}");
-            piece.text.extend_from_slice(&self.row);
-            piece.ends.push(piece.text.len());
+            piece.push(&self.row);
         }
     }
 
