@@ -1,7 +1,7 @@
 //! Headers of a message that is sent.
 //!
 //! They are written as they go over the wire, in one text, which the vendor's map of names and lists of texts gets as the
-//! value of the first: that map cost more than all else that a small message costs here.
+//! value of the first: that map was a large part of what a small message costs here.
 
 use async_nats::{HeaderMap, HeaderName, HeaderValue};
 use serde::{
