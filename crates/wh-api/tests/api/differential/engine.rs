@@ -103,7 +103,7 @@ impl Bench for Newer {
 
     fn most_refused(&self) -> u32 {
         // it answers one at a time
-        20
+        8
     }
 
     async fn run(&self, statement: &str) -> Result<String, String> {
