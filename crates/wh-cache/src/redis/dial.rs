@@ -84,10 +84,7 @@ pub(super) async fn dial(options: &Options) -> Result<Connections> {
             Ok(Connection { client, carrier: Mutex::new(carrier) })
         }
     });
-    let mut each = Vec::new();
-    for dial in dials {
-        each.push(dial.await?);
-    }
+    let each = futures::future::try_join_all(dials).await?;
     Ok(Connections { each, next: AtomicUsize::new(0) })
 }
 

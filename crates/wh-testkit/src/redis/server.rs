@@ -13,7 +13,7 @@ pub(super) const START: Duration = Duration::from_secs(20);
 pub struct Options {
     /// The default user's password; none is asked for without it.
     pub password: Option<String>,
-    /// Further arguments, such as `--user` with the rules of one.
+    /// Further arguments, such as `--user`, a name and its rules, each an argument.
     pub args: Vec<String>,
     /// Whether it is a sentinel, whose state is these lines.
     pub sentinel: Option<String>,
