@@ -7,6 +7,8 @@
 //! A backend is a feature of this crate; a crate that only takes the port builds it with `default-features = false` and
 //! cannot name one.
 
+#[cfg(feature = "dynamodb")]
+pub mod dynamodb;
 mod error;
 mod hash;
 mod key;

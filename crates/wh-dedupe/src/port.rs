@@ -115,7 +115,7 @@ pub trait Dedupe: Debug + Send + Sync {
     async fn close(&self);
 }
 
-#[cfg(any(feature = "log", feature = "sim"))]
+#[cfg(any(feature = "dynamodb", feature = "log", feature = "sim"))]
 pub(crate) mod checked {
     //! What every backend refuses alike.
 

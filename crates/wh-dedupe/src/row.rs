@@ -99,7 +99,7 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    #[cfg(any(feature = "log", feature = "sim"))]
+    #[cfg(any(feature = "dynamodb", feature = "log", feature = "sim"))]
     pub(crate) fn new(key: Key, token: Token) -> Self {
         Self { key, token }
     }

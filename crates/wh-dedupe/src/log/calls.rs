@@ -251,10 +251,14 @@ impl Inner {
 
     /// Takes hold of a claim; waits while a record of it is being written.
     async fn hold(&self, ticket: &Ticket) -> Hold {
-        let patience = self.options.clock.now() + PATIENCE;
+        let mut patience = None;
         loop {
             let found = hold(&mut self.table.shard(ticket.short()), ticket);
-            if !matches!(found, Hold::Written) || self.options.clock.now() >= patience {
+            if !matches!(found, Hold::Written) {
+                return found;
+            }
+            let now = self.options.clock.now();
+            if now >= *patience.get_or_insert(now + PATIENCE) {
                 return found;
             }
             tokio::time::sleep(Duration::from_millis(2)).await;

@@ -52,7 +52,11 @@ pub(super) fn recover(options: &Options) -> Result<Found> {
     recovery.damaged += recovered.damage_count;
     recovery.missing = recovered.missing.len() as u64;
     recovery.torn = recovered.torn;
-    for shard in table.each() {
+    for mut shard in table.each() {
+        // of these a commit of unknown outcome was written after all, and the claim was then taken over
+        for segment in shard.drop_committed_claims() {
+            live.resolved(segment, 1);
+        }
         recovery.known += shard.len() as u64;
         recovery.claims += shard.claims.len() as u64;
     }
@@ -68,13 +72,9 @@ fn replay(table: &Table, live: &mut Live, record: &RecordRef<'_>, mono: Mono, no
     let mut counted = 0;
     match read.said {
         Said::Claimed(token, origin) => {
-            let (at, origin) = (when::second(origin.at), Arc::new(origin));
+            let origin = Arc::new(origin);
             for (hash, payload) in read.keys() {
                 let mut shard = table.shard(hash);
-                // a commit of unknown outcome was written after all, and the claim was then taken over
-                if shard.known(hash, at).is_some() {
-                    continue;
-                }
                 counted += 1;
                 let claim = Claim {
                     token,

@@ -3,7 +3,7 @@
 //!
 //! A known key takes twenty bytes: its hash and the second in which it is forgotten.
 
-use super::when::NEVER;
+use super::when::{NEVER, second};
 use crate::{
     Origin, Token,
     hash::{KeyHash, Stir},
@@ -139,6 +139,17 @@ impl Shard {
         }
         let over = |claim: &Claim| !claim.writing && claim.until + forget_after <= mono;
         self.claims.extract_if(|_, claim| over(claim)).filter_map(|(_, claim)| claim.segment).collect()
+    }
+
+    /// Drops claims of keys that were known when they were claimed; gives their segments.
+    pub(super) fn drop_committed_claims(&mut self) -> Vec<u64> {
+        let (known, stir) = (&self.known, self.stir);
+        let committed = |hash: KeyHash, claim: &Claim| {
+            let found = known.find(stir.of(hash), |known| known.hash == hash.0);
+            found.is_some_and(|known| known.until > second(claim.origin.at))
+        };
+        let dropped = self.claims.extract_if(|hash, claim| committed(*hash, claim));
+        dropped.filter_map(|(_, claim)| claim.segment).collect()
     }
 
     pub(super) fn len(&self) -> usize {

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use std::{fmt::Debug, sync::Arc};
-use wh_dedupe::Dedupe;
+use wh_dedupe::{Dedupe, MAX_ROWS};
 
 /// A backend under test.
 #[async_trait]
@@ -13,11 +13,16 @@ pub trait Arm: Debug + Send + Sync {
     /// Whether this can be made to go wrong with it.
     fn fails(&self, failure: Failure) -> bool;
 
-    /// Opens an empty store of its own for one case.
+    /// Rows of the largest call that it does in a few seconds, wherever it runs.
+    fn largest_call(&self) -> usize {
+        MAX_ROWS
+    }
+
+    /// Opens an empty store of its own for one case. `failing`: something is to go wrong in it, and calls give up soon.
     ///
     /// # Errors
     /// Whatever keeps it from opening.
-    async fn open(&self) -> anyhow::Result<Box<dyn Stand>>;
+    async fn open(&self, failing: bool) -> anyhow::Result<Box<dyn Stand>>;
 }
 
 /// An opened store.

@@ -21,7 +21,14 @@ pub(super) struct Stage(pub(super) Box<dyn Stand>);
 
 impl Stage {
     pub(super) async fn open(arm: &dyn Arm) -> anyhow::Result<Self> {
-        Ok(Self(arm.open().await.with_context(|| format!("opening {}", arm.name()))?))
+        Ok(Self(arm.open(false).await.with_context(|| format!("opening {}", arm.name()))?))
+    }
+
+    /// For cases in which something goes wrong.
+    pub(super) async fn failing(arm: &dyn Arm) -> anyhow::Result<(Self, Member, Member)> {
+        let stage = Self(arm.open(true).await.with_context(|| format!("opening {}", arm.name()))?);
+        let (a, b) = (stage.0.join().await?, stage.0.join().await?);
+        Ok((stage, a, b))
     }
 
     pub(super) async fn two(arm: &dyn Arm) -> anyhow::Result<(Self, Member, Member)> {

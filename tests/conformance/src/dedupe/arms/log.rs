@@ -40,7 +40,7 @@ impl Arm for Log {
         self.simulated && matches!(failure, Failure::Refused | Failure::Throttled | Failure::Lost)
     }
 
-    async fn open(&self) -> anyhow::Result<Box<dyn Stand>> {
+    async fn open(&self, _: bool) -> anyhow::Result<Box<dyn Stand>> {
         let real = if self.simulated { None } else { Some(tempfile::tempdir()?) };
         let dir = real.as_ref().map_or_else(|| PathBuf::from("/dedupe"), |dir| dir.path().join("dedupe"));
         Ok(Box::new(LogStand { dir, real, simulated: SimDisk::new(7), life: Mutex::default() }))

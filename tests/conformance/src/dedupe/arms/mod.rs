@@ -1,5 +1,6 @@
 //! The dedupe stores that are judged. Another one is a file here, a line in [`all`] and an entry in the matrix.
 
+mod dynamodb;
 mod log;
 mod sim;
 
@@ -7,9 +8,14 @@ use super::Arm;
 
 /// Every arm whose surroundings are there.
 pub(super) fn all() -> Vec<Box<dyn Arm>> {
-    vec![
+    let mut arms: Vec<Box<dyn Arm>> = vec![
         Box::new(sim::Sim),
         Box::new(log::Log { name: "log", simulated: false }),
         Box::new(log::Log { name: "log-simulated-disk", simulated: true }),
-    ]
+        Box::new(dynamodb::DynamoDb { name: "dynalite", url: None }),
+    ];
+    if let Some(url) = dynamodb::url() {
+        arms.push(Box::new(dynamodb::DynamoDb { name: "dynamodb", url: Some(url) }));
+    }
+    arms
 }

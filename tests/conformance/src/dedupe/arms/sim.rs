@@ -25,7 +25,7 @@ impl Arm for Sim {
         true
     }
 
-    async fn open(&self) -> anyhow::Result<Box<dyn Stand>> {
+    async fn open(&self, _: bool) -> anyhow::Result<Box<dyn Stand>> {
         Ok(Box::new(SimStand(Shared::new())))
     }
 }

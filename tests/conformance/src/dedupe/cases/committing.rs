@@ -58,7 +58,7 @@ async fn dd21_a_ticket_that_holds_nothing_commits_nothing(arm: &dyn Arm) -> anyh
 }
 
 async fn dd22_a_commit_of_unknown_outcome_can_be_repeated(arm: &dyn Arm) -> anyhow::Result<()> {
-    let (_stage, a, b) = Stage::two(arm).await?;
+    let (_stage, a, b) = Stage::failing(arm).await?;
     let tickets = a.take(&rows(["x", "y", "z"])?, &under(1, LONG)).await?;
     a.way.fail(Failure::Lost).await;
     for outcome in a.store.commit(&tickets, DAY).await {
@@ -71,7 +71,7 @@ async fn dd22_a_commit_of_unknown_outcome_can_be_repeated(arm: &dyn Arm) -> anyh
 }
 
 async fn dd22_a_commit_that_stopped_half_way_can_be_repeated(arm: &dyn Arm) -> anyhow::Result<()> {
-    let (_stage, a, b) = Stage::two(arm).await?;
+    let (_stage, a, b) = Stage::failing(arm).await?;
     let all = many("row", 40)?;
     let tickets = a.take(&all, &under(1, LONG)).await?;
     a.way.fail(Failure::HalfLeft).await;
@@ -99,10 +99,10 @@ async fn dd23_a_claim_whose_lease_is_over_can_be_committed(arm: &dyn Arm) -> any
 async fn dd24_a_key_is_known_for_its_retention(arm: &dyn Arm) -> anyhow::Result<()> {
     let (_stage, a, b) = Stage::two(arm).await?;
     let tickets = a.take(&rows(["brief", "long", "ever"])?, &under(1, LONG)).await?;
-    a.commit(&tickets[..1], Retention::For(Duration::from_millis(1_500))).await?;
-    let committed = super::super::stage::now();
     a.commit(&tickets[1..2], DAY).await?;
     a.commit(&tickets[2..], Retention::Forever).await?;
+    let committed = super::super::stage::now();
+    a.commit(&tickets[..1], Retention::For(Duration::from_millis(2_500))).await?;
     ensure!(b.seen("brief").await? && b.seen("long").await? && b.seen("ever").await?);
     until("it is forgotten", async || match b.ask("brief", &under(2, LONG)).await? {
         Verdict::Seen { .. } => Ok(false),
@@ -111,7 +111,7 @@ async fn dd24_a_key_is_known_for_its_retention(arm: &dyn Arm) -> anyhow::Result<
     })
     .await?;
     let slack = Duration::from_millis(100);
-    ensure!(committed.elapsed() + slack >= Duration::from_millis(1_500), "it was forgotten too soon");
+    ensure!(committed.elapsed() + slack >= Duration::from_millis(2_500), "it was forgotten too soon");
     ensure!(a.seen("long").await? && a.seen("ever").await? && !a.seen("brief").await?);
     Ok(())
 }

@@ -37,7 +37,7 @@ pub(super) async fn dd40_a_store_in_the_process_is_reached(arm: &dyn Arm) -> any
 }
 
 async fn refused(arm: &dyn Arm, failure: Failure) -> anyhow::Result<()> {
-    let (_stage, a, b) = Stage::two(arm).await?;
+    let (_stage, a, b) = Stage::failing(arm).await?;
     let held = a.win("held", &under(1, LONG)).await?;
     a.way.fail(failure).await;
     failed(a.store.reserve(&many("row", 20)?, &under(2, LONG)).await, &[nothing_changed])?;
@@ -79,7 +79,7 @@ async fn dd41_one_that_stopped_half_way_holds_for_its_lease_or_not_at_all(arm: &
 }
 
 async fn left(arm: &dyn Arm, failure: Failure) -> anyhow::Result<()> {
-    let (_stage, a, b) = Stage::two(arm).await?;
+    let (_stage, a, b) = Stage::failing(arm).await?;
     let (all, claim) = (many("row", 20)?, under(1, SHORT));
     a.way.fail(failure).await;
     failed(a.store.reserve(&all, &claim).await, &[unknown])?;
@@ -106,7 +106,7 @@ async fn comes_free(member: &Member, row: Row, block: &[u8; 16]) -> anyhow::Resu
 }
 
 async fn dd42_one_that_failed_half_way_gives_back_what_it_took(arm: &dyn Arm) -> anyhow::Result<()> {
-    let (_stage, a, b) = Stage::two(arm).await?;
+    let (_stage, a, b) = Stage::failing(arm).await?;
     let all = many("row", 40)?;
     a.way.fail(Failure::Half).await;
     failed(a.store.reserve(&all, &under(1, LONG)).await, &[nothing_changed])?;

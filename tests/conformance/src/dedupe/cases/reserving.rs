@@ -45,12 +45,13 @@ async fn dd01_unclaimed_keys_are_new_in_the_order_of_the_rows(arm: &dyn Arm) -> 
 
 async fn dd01_a_whole_block_with_ids_and_records_is_claimed_in_one_call(arm: &dyn Arm) -> anyhow::Result<()> {
     let (_stage, a, b) = Stage::two(arm).await?;
-    let all = many("row", MAX_ROWS)?;
+    let most = arm.largest_call();
+    let all = many("row", most)?;
     let tickets = a.take(&all, &under(1, LONG)).await?;
     a.commit(&tickets, DAY).await?;
     let verdicts = b.store.reserve(&all, &under(2, LONG)).await?;
     let seen = verdicts.iter().filter(|verdict| matches!(verdict, Verdict::Seen { .. })).count();
-    ensure!(seen == MAX_ROWS, "{seen} of {MAX_ROWS} are seen");
+    ensure!(seen == most, "{seen} of {most} are seen");
     Ok(())
 }
 
@@ -210,15 +211,15 @@ async fn dd10_what_was_claimed_with_a_key_comes_back(arm: &dyn Arm) -> anyhow::R
     let (_stage, a, b) = Stage::two(arm).await?;
     let whole = Bytes::from(vec![7; MAX_PAYLOAD]);
     let with = |id: &str, payload: Bytes| anyhow::Ok(Row { key: row(id)?.key, payload });
-    let mine = [with("x", whole.clone())?, with("y", Bytes::new())?, with("z", Bytes::from_static(b"\0z"))?];
-    let tickets = a.take(&mine, &under(1, SHORT)).await?;
+    let tickets = a.take(&[with("x", whole.clone())?, with("y", Bytes::new())?], &under(1, LONG)).await?;
+    a.take(&[with("z", Bytes::from_static(b"\0z"))?], &under(1, SHORT)).await?;
     let theirs = [with("x", Bytes::from_static(b"other"))?, with("y", Bytes::from_static(b"other"))?];
     let verdicts = b.store.reserve(&theirs, &under(2, LONG)).await?;
     let [Verdict::Busy { payload: x, .. }, Verdict::Busy { payload: y, .. }] = &verdicts[..] else {
         bail!("{verdicts:?}")
     };
     ensure!(*x == whole && y.is_empty(), "{verdicts:?}");
-    a.commit(&tickets[..2], DAY).await?;
+    a.commit(&tickets, DAY).await?;
     let verdicts = b.store.reserve(&theirs, &under(3, LONG)).await?;
     let [Verdict::Seen { payload: x }, Verdict::Seen { payload: y }] = &verdicts[..] else { bail!("{verdicts:?}") };
     ensure!(*x == whole && y.is_empty(), "{verdicts:?}");
