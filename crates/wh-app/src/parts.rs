@@ -52,6 +52,7 @@ fn worker_options(config: &Config, queue: &Queue) -> wh_ingest::Options {
         held_bytes: ingest.held_bytes,
         ack_wait: queue.ack_wait,
         missing_table_hold: ingest.missing_table_hold,
+        dead_letters: ingest.dead_letters,
         insert_timeout: ingest.insert_timeout,
         stop_budget: stop_budget(config),
         ..wh_ingest::Options::default()

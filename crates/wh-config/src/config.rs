@@ -232,6 +232,8 @@ pub struct Ingest {
     pub held_rows: usize,
     /// Most compressed bytes delivered and not settled.
     pub held_bytes: usize,
+    /// Whether refused rows are kept.
+    pub dead_letters: bool,
     /// Most time for one insert.
     pub insert_timeout: Duration,
     /// How long rows of a missing table are held.

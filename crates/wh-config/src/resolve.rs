@@ -263,6 +263,7 @@ fn ingest(take: &mut Take<'_>, units: u32) -> Ingest {
             None => (20_000 * units as usize).clamp(200_000, MAX_HELD_ROWS),
         },
         held_bytes: take.usize("ingest.held_bytes"),
+        dead_letters: take.flag("ingest.dead_letters"),
         insert_timeout: take.span("ingest.insert_timeout"),
         missing_table_hold: take.span("ingest.missing_table_hold"),
     };

@@ -173,6 +173,8 @@ pub(crate) const KEYS: &[Key] = &[
         "Most rows taken from the queue and not yet inserted, in this process."),
     key("ingest.held_bytes", Kind::Size(16 * MIB, TIB), Is("256MiB"),
         "Most bytes taken from the queue and not yet inserted, compressed, in this process."),
+    key("ingest.dead_letters", Kind::Bool, Is("true"),
+        "Whether rows that ClickHouse refuses are kept as dead letters. `false`: they are dropped, logged and counted."),
     key("ingest.insert_timeout", Kind::Duration(SECOND, HOUR), Is("30s"),
         "Most time for one insert. After it the insert's outcome is unknown and the same rows are sent again under the \
          same token."),

@@ -11,7 +11,7 @@ static CODES: LazyLock<LabelCap> = LazyLock::new(|| LabelCap::new(100));
 static UNITS: LazyLock<LabelCap> = LazyLock::new(|| LabelCap::new(512));
 
 /// Names, units and meanings: the generated metrics page is made of this.
-pub(crate) const DESCRIBED: [(&str, &str); 22] = [
+pub(crate) const DESCRIBED: [(&str, &str); 23] = [
     ("wavehouse_ingest_rows_inserted_total", "rows stored in ClickHouse, by table"),
     ("wavehouse_ingest_inserts_total", "inserts by outcome"),
     ("wavehouse_ingest_insert_seconds", "time of one insert"),
@@ -23,6 +23,10 @@ pub(crate) const DESCRIBED: [(&str, &str); 22] = [
         "held rows that were published again by themselves, by table and code they were parked with",
     ),
     (DEPTH, "dead letters of the tables of this worker's units, by tenant and table; counted once a minute"),
+    (
+        "wavehouse_ingest_rows_dropped_total",
+        "refused rows that nothing keeps, dead letters being off, by table and code",
+    ),
     (
         "wavehouse_ingest_insert_doubt_total",
         "rows given back while their insert's outcome was not known: they may double",
@@ -117,6 +121,11 @@ pub(crate) fn dead_letters(tenant: &Tenant, table: &Table, depth: u64) {
     // tables beyond the cap share one gauge, which then tells of the last of them
     let (tenant, table) = (TENANTS.get(tenant.as_str()), TABLES.get(table.as_str()));
     metrics::gauge!(DEPTH, "tenant" => tenant, "table" => table).set(depth as f64);
+}
+
+pub(crate) fn dropped(table: &Table, code: &str) {
+    metrics::counter!("wavehouse_ingest_rows_dropped_total", "table" => TABLES.get(table.as_str()), "code" => CODES.get(code))
+        .increment(1);
 }
 
 /// One more in a gauge, for as long as this lives.

@@ -31,6 +31,8 @@ pub struct Options {
     /// How long rows of a table that is gone are held before they are parked, and how long rows of a column that is gone
     /// are marked for being published again by themselves.
     pub missing_table_hold: Duration,
+    /// Whether refused rows are parked. Else they are dropped, logged and counted: no row stops a table either way.
+    pub dead_letters: bool,
     /// How long one insert may take: the sink's own bound. What is begun is awaited for so long.
     pub insert_timeout: Duration,
     /// How long a unit that another is to have may take to settle what it holds.
@@ -54,6 +56,7 @@ impl Default for Options {
             ack_wait: Duration::from_secs(60),
             backoff: Backoff::half_jitter(Duration::from_secs(1), Duration::from_secs(30)),
             missing_table_hold: Duration::from_secs(600),
+            dead_letters: true,
             insert_timeout: Duration::from_secs(30),
             handover_bound: Duration::from_secs(60),
             stop_budget: Duration::from_secs(35),

@@ -21,7 +21,7 @@ pub(crate) type Key = usize;
 pub(crate) enum End {
     Stored(Duration),
     Failed(SinkError, Duration),
-    /// The first one's id, code and reason.
+    /// Or dropped, where there are no dead letters. The first one's id, code and reason.
     Parked(String),
     NotParked(Error),
 }
@@ -70,9 +70,16 @@ pub(crate) fn insert(
 
 pub(crate) fn park(shared: &Arc<Shared>, (key, id): (Key, WorkId), letters: Vec<DeadLetter>) -> Running {
     let (broker, owned) = (shared.parts.broker.clone(), shared.owned.clone());
+    let kept = shared.options.dead_letters;
     Box::pin(async move {
         let rows = letters.len() as u64;
         let ended = |end| Ended { key, id, rows, sink: None, end };
+        let first = letters.first().map(|letter| format!("{} ({}): {}", letter.id, letter.code, letter.reason));
+        let first = first.unwrap_or_default();
+        if !kept {
+            letters.iter().for_each(|letter| metrics::dropped(&letter.table, &letter.code));
+            return ended(End::Parked(first));
+        }
         for (letter, outcome) in letters.iter().zip(broker.dead_letter(&letters).await) {
             match outcome {
                 Ok(()) => metrics::parked(&letter.table, 1, &letter.code),
@@ -83,7 +90,6 @@ pub(crate) fn park(shared: &Arc<Shared>, (key, id): (Key, WorkId), letters: Vec<
         if letters.iter().any(|letter| letter.retry_until.is_some()) {
             owned.held();
         }
-        let first = letters.first().map(|letter| format!("{} ({}): {}", letter.id, letter.code, letter.reason));
-        ended(End::Parked(first.unwrap_or_default()))
+        ended(End::Parked(first))
     })
 }

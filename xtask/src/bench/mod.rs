@@ -1,6 +1,7 @@
 //! `cargo xtask bench …`: figures, each as a ratio to a limit measured in the same run. Never a pass mark.
 
 mod api;
+mod cache;
 mod dedupe;
 mod failover;
 mod ingest;
@@ -9,6 +10,7 @@ mod machine;
 mod nats;
 mod queue;
 mod rows;
+mod worker;
 
 use anyhow::Result;
 
@@ -21,12 +23,16 @@ pub(crate) enum Bench {
     Ingest(ingest::Args),
     /// The embedded queue and the log under it, against the disk's own limit
     Queue(queue::Args),
+    /// Answers kept in memory and on Redis: hits, puts and invalidations beside a locked map and the bare client
+    Cache(cache::Args),
     /// The embedded dedupe store, beside the disk's own limit
     Dedupe(dedupe::Args),
     /// The queue on NATS beside a bare client: rates, handovers, idle units
     Nats(nats::Args),
     /// How soon rows flow again when processes come, stop and crash
     Failover(failover::Args),
+    /// The worker: CPU a row, rows into ClickHouse beside a plain client, a bad row, many tables
+    Worker,
 }
 
 /// Builds what is measured, with optimisation, and measures it.
@@ -35,8 +41,10 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
         Bench::Api(args) => api::run(args),
         Bench::Ingest(args) => ingest::run(args),
         Bench::Queue(args) => queue::run(args),
+        Bench::Cache(args) => cache::run(args),
         Bench::Dedupe(args) => dedupe::run(args),
         Bench::Nats(args) => nats::run(args),
         Bench::Failover(args) => failover::run(args),
+        Bench::Worker => worker::run(),
     }
 }

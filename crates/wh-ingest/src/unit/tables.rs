@@ -188,7 +188,8 @@ impl UnitLoop {
                 if slot.told.is_none_or(|told| now.saturating_duration_since(told) >= TOLD_EVERY) {
                     let rows = std::mem::take(&mut slot.untold);
                     slot.told = Some(now);
-                    warn!(%tenant, %table, rows, "{rows} rows of {table} were refused and are parked, of late {first}");
+                    let fate = if shared.options.dead_letters { "parked" } else { "dropped" };
+                    warn!(%tenant, %table, rows, "{rows} rows of {table} were refused and are {fate}, of late {first}");
                 }
                 self.done(key, id);
             }

@@ -213,3 +213,19 @@ async fn a_failing_table_is_asked_for_once_a_window_and_its_neighbours_do_not_wa
     bench.sink.wait_for(stored + 3_000).await;
     assert_eq!(bench.stopped().await, 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn tables_with_few_rows_have_at_most_one_insert_in_each_wait() {
+    let mut bench = Bench::new(Options::default());
+    let names: Vec<String> = (0..50).map(|n| format!("slow_{n}")).collect();
+    for second in 0..120 {
+        for name in &names {
+            bench.publish(name, second, second + 1).await;
+        }
+        tokio::time::sleep(Duration::from_millis(250)).await;
+    }
+    bench.sink.wait_for(50 * 120).await;
+    // 30 s, and the wait is 1 s
+    assert!(bench.sink.asked() <= 50 * 31, "{}", bench.sink.asked());
+    assert_eq!(bench.stopped().await, 0);
+}

@@ -6,7 +6,11 @@ mod order;
 use crate::{Failure, Memory, Options, Parts, Script, Sinks, Worker};
 use bytes::Bytes;
 use std::{sync::Arc, time::Duration};
-use wh_mq::{Allowance, Broker, DeadLetterQuery, sim};
+use wh_mq::{
+    Allowance, Broker, DeadLetterQuery, Kind,
+    faulty::{self, Fault, Faulty, Op},
+    sim,
+};
 use wh_types::{
     Block, BlockId, Class, Clock, Encoding, Epoch, SeededEntropy, SimClock, Stop, SystemClock, Table, Tasks, Tenant,
     Timestamp, frame,
@@ -20,6 +24,8 @@ struct Bench {
     next_id: u64,
     /// Who publishes.
     tenant: Tenant,
+    /// What goes wrong between worker and queue.
+    faults: faulty::Script,
 }
 
 fn table(name: &str) -> Table {
@@ -45,14 +51,14 @@ impl Bench {
             clock: clock.clone(),
         });
         let (stop, tasks, tenant) = (Stop::new(), Tasks::new(), Tenant::default());
-        let mut bench = Self { broker, sink, stop, tasks, next_id: 0, tenant };
+        let mut bench = Self { broker, sink, stop, tasks, next_id: 0, tenant, faults: faulty::Script::new() };
         bench.run(options, sinks, clock);
         bench
     }
 
     fn run(&mut self, options: Options, sinks: Arc<dyn Sinks>, clock: Arc<SimClock>) {
-        let parts =
-            Parts { broker: Arc::new(self.broker.clone()), sinks, clock, entropy: Arc::new(SeededEntropy::new(1)) };
+        let broker = Arc::new(Faulty::new(Arc::new(self.broker.clone()), self.faults.clone()));
+        let parts = Parts { broker, sinks, clock, entropy: Arc::new(SeededEntropy::new(1)) };
         let (worker, stop) = (Worker::new(parts, options), self.stop.clone());
         self.tasks.spawn("worker", async move { worker.run(stop).await.unwrap() });
     }
@@ -173,6 +179,40 @@ async fn an_unreadable_block_is_parked_whole() {
     let letters = bench.letters().await;
     assert_eq!((letters.len(), letters[0].code.as_str()), (1, "block.unreadable"));
     assert_eq!(bench.rows("t"), numbers(0..20));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_unreadable_block_waits_while_dead_letters_cannot_be_written_and_is_parked_once() {
+    let mut bench = Bench::new(Options::default());
+    for fault in [Fault::Fail(Kind::Unavailable), Fault::LoseAnswer, Fault::Fail(Kind::Unavailable)] {
+        bench.faults.next(Op::Park, fault);
+    }
+    bench.publish_body("t", 3, 30, Bytes::from_static(b"no frame")).await;
+    bench.publish("t", 0, 10).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let status = bench.broker.status().await.unwrap();
+    let unsettled: u64 = status.tenants.values().filter_map(|tenant| tenant.unsettled_rows).sum();
+    assert!(unsettled >= 3, "not acked before it is parked");
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert!(bench.faults.is_done());
+    assert_eq!(bench.letters().await.len(), 1);
+    assert_eq!(bench.stopped().await, 0);
+    assert_eq!(bench.rows("t"), numbers(0..10));
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_dead_letters_off_a_refused_row_is_dropped_and_stops_nothing() {
+    let mut bench = Bench::new(Options { dead_letters: false, ..Options::default() });
+    bench.sink.refuse(Some("000042"));
+    bench.publish("t", 0, 100).await;
+    for name in ["u", "v", "w"] {
+        bench.publish(name, 100, 600).await;
+    }
+    bench.sink.wait_for(99 + 1_500).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(bench.stopped().await, 0, "the lost row is settled like the others");
+    assert!(bench.letters().await.is_empty());
+    assert_eq!(bench.rows("t").len(), 99);
 }
 
 #[tokio::test(start_paused = true)]
