@@ -34,13 +34,28 @@ pub(super) fn now() -> Mono {
     SystemClock.now()
 }
 
+/// A claim that is answered: on a busy machine one may not be in its time, and is made again then, as the port has it.
+async fn claim(member: &Member, key: &Key) -> anyhow::Result<Claim> {
+    let mut answer = None;
+    until("the claim is answered", async || match member.leases.claim(key, "").await {
+        Ok(claim) => {
+            answer = Some(claim);
+            Ok(true)
+        }
+        Err(error) if matches!(error.class(), Class::Unknown | Class::Unavailable) => Ok(false),
+        Err(error) => Err(error.into()),
+    })
+    .await?;
+    answer.context("it was answered")
+}
+
 /// A claim that must be won.
 pub(super) async fn win(member: &Member, key: &Key) -> anyhow::Result<Lease> {
     Ok(win_over(member, key).await?.0)
 }
 
 pub(super) async fn win_over(member: &Member, key: &Key) -> anyhow::Result<(Lease, Option<Seen>)> {
-    match member.leases.claim(key, "").await? {
+    match claim(member, key).await? {
         Claim::Won { lease, over } => Ok((lease, over)),
         Claim::Held(seen) => bail!("{key} is held by {} ({seen:?})", seen.holder),
     }
@@ -48,7 +63,7 @@ pub(super) async fn win_over(member: &Member, key: &Key) -> anyhow::Result<(Leas
 
 /// A claim that must not be won.
 pub(super) async fn held(member: &Member, key: &Key) -> anyhow::Result<Seen> {
-    match member.leases.claim(key, "").await? {
+    match claim(member, key).await? {
         Claim::Held(seen) => Ok(seen),
         Claim::Won { .. } => bail!("{key} was won, and should be held"),
     }
@@ -57,14 +72,11 @@ pub(super) async fn held(member: &Member, key: &Key) -> anyhow::Result<Seen> {
 /// Claims until it is won; gives the lease and whom it followed.
 pub(super) async fn win_soon(member: &Member, key: &Key) -> anyhow::Result<(Lease, Option<Seen>)> {
     let mut won = None;
-    until("the key is won", async || match member.leases.claim(key, "").await {
-        Ok(Claim::Won { lease, over }) => {
+    until("the key is won", async || {
+        if let Claim::Won { lease, over } = claim(member, key).await? {
             won = Some((lease, over));
-            Ok(true)
         }
-        Ok(Claim::Held(_)) => Ok(false),
-        Err(error) if matches!(error.class(), Class::Unknown | Class::Unavailable) => Ok(false),
-        Err(error) => Err(error.into()),
+        Ok(won.is_some())
     })
     .await?;
     won.context("it was won")
