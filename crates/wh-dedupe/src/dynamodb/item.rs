@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn ends_are_never_early() {
-        let now = Timestamp::from_nanos(1_000_000_000_000_001);
+        let now = Timestamp::from_nanos(1_000_000_000_001);
         assert_eq!(claim_ends(now, Duration::from_secs(1)), (1_001_001, 1_000 + 86_400 + 2));
         assert_eq!(commit_ends(now, Retention::For(Duration::from_secs(1))), Some((1_001_001, 1_002)));
         assert_eq!(commit_ends(now, Retention::Forever), None);
