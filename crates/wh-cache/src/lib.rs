@@ -13,6 +13,8 @@ mod key;
 pub mod memory;
 #[cfg(any(feature = "memory", feature = "redis", feature = "sim"))]
 mod metrics;
+#[cfg(any(feature = "memory", feature = "redis", feature = "sim"))]
+mod name;
 mod port;
 #[cfg(feature = "redis")]
 pub mod redis;

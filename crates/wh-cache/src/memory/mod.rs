@@ -10,7 +10,7 @@ mod tests;
 
 use crate::{
     Change, Error, Filled, Found, Hit, Key, Kind, Landing, Outcome, Result, Skipped, Snapshot, Status, View, metrics,
-    port, view::Name,
+    name::Name, port,
 };
 use async_trait::async_trait;
 use bytes::Bytes;

@@ -1,7 +1,7 @@
 //! What a cache does by itself: it makes connections, proves a store that failed, and delivers what is owed.
 
 use super::{BATCH, Shared, Store, names, value};
-use crate::{Error, Kind, Result, metrics, view::Name};
+use crate::{Error, Kind, Result, metrics, name::Name};
 use std::{
     sync::{Arc, atomic::Ordering},
     time::Duration,

@@ -22,7 +22,7 @@ pub(crate) use store::{Item, Store};
 
 use crate::{
     Change, Error, Filled, Found, Hit, Key, Kind, Landing, Outcome, Result, Skipped, Snapshot, Status, View, metrics,
-    port, view::Name,
+    name::Name, port,
 };
 use async_trait::async_trait;
 use breaker::Breaker;

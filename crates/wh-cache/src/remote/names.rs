@@ -1,7 +1,7 @@
 //! The names in the store. Versions of a tenant share a hash tag, so that a cluster keeps them together and one request
 //! reads them all; answers have none and spread.
 
-use crate::view::Name;
+use crate::name::Name;
 use std::fmt::Write as _;
 use wh_types::Tenant;
 

@@ -2,7 +2,7 @@
 //!
 //! While one is here, this process is not served what it would end. Too many are exchanged for one of each tenant.
 
-use crate::{View, view::Name};
+use crate::{View, name::Name};
 use std::collections::BTreeMap;
 
 /// Most that are kept one by one.
