@@ -25,10 +25,11 @@ async fn the_commands_of_the_guide_on_dead_letters_print_what_it_says() {
     engine.query(&blocks[0].1).await.unwrap();
     let system = System::over(engine, "ingest:\n  batch_wait: 200ms").await.unwrap();
     let binary = workspace::binary("wavehouse", "wavehouse").unwrap();
-    let path = format!("{}:{}", binary.parent().unwrap().display(), std::env::var("PATH").unwrap_or_default());
+    let folder = binary.parent().unwrap().display();
     let run = async |command: &str| {
         let mut shell = Command::new("sh");
-        shell.args(["-c", command]).env("PATH", &path).env("WH_CONFIG", system.dir().join("config.yaml"));
+        let script = format!("PATH='{folder}':\"$PATH\"\n{command}");
+        shell.args(["-c", &script]).env("WH_CONFIG", system.dir().join("config.yaml"));
         let output = shell.output().await.unwrap();
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         (String::from_utf8(output.stdout).unwrap(), told)
