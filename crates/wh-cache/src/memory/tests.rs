@@ -1,3 +1,5 @@
+//! The bounds of the pool and of the versions.
+
 use super::*;
 use crate::{Cache as _, Read};
 use wh_types::{SystemClock, Table, Tenant};
