@@ -148,23 +148,27 @@ fn sink(client: Client) -> Arc<dyn Sinks> {
     Arc::new(Arc::new(ClickHouse::new(client, None, Arc::new(SystemClock))))
 }
 
-async fn cpu_a_row() {
+async fn cpu_a_row(block_rows: u64, count: u64) {
     let (broker, null) = (broker(), Arc::new(Null::default()));
-    let rows = 4_000_000;
-    // the same blocks' bodies again and again: what a block holds is nothing to the worker
-    let some = blocks("t", 0..50_000);
-    for _ in 0..rows / 50_000 {
-        let again: Vec<Block> = some.iter().map(|b| Block { id: BlockId::draw(&OsEntropy), ..b.clone() }).collect();
-        publish(&broker, &again).await;
+    // the same bodies again and again: what a block holds is nothing to the worker
+    let some: Vec<String> = (0..block_rows).map(row).collect();
+    let one = block("t", &some);
+    let all: Vec<Block> = (0..count).map(|_| Block { id: BlockId::draw(&OsEntropy), ..one.clone() }).collect();
+    for some in all.chunks(100) {
+        publish(&broker, some).await;
     }
-    let (began, before) = (Instant::now(), cpu());
+    drop(all);
+    let (rows, began, before) = (count * block_rows, Instant::now(), cpu());
     let running = work(&broker, Arc::new(null.clone()), Options::default());
     settled(&broker).await;
     let (took, used) = (began.elapsed(), cpu() - before);
     running.end().await;
-    let each = used.as_secs_f64() * 1e6 / rows as f64;
+    assert_eq!(null.0.load(Ordering::Relaxed), rows);
     println!(
-        "worker alone, rows of 256 bytes: {each:.3} µs of CPU a row (aim 0.6), {:.1} million rows/s",
+        "worker alone, {block_rows} rows of 256 bytes a block: {:.3} µs of CPU a row (aim 0.6), {:.1} µs a block, {:.1} \
+         million rows/s",
+        used.as_secs_f64() * 1e6 / rows as f64,
+        used.as_secs_f64() * 1e6 / count as f64,
         rows as f64 / took.as_secs_f64() / 1e6
     );
 }
@@ -292,9 +296,10 @@ async fn idle_tables() {
 
 #[tokio::main(worker_threads = 2)]
 async fn main() {
-    cpu_a_row().await;
     idle_tables().await;
     one_bad_row().await;
-    beside_a_client(3).await;
     many_tables(30).await;
+    beside_a_client(5).await;
+    cpu_a_row(500, 100_000).await;
+    cpu_a_row(10, 100_000).await;
 }

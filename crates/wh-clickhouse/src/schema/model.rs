@@ -68,8 +68,8 @@ pub struct TableSchema {
     pub name: String,
     /// Its engine (`MergeTree`, `View`, ...).
     pub engine: String,
-    /// How many inserts' tokens it remembers, so that a repeated one is stored once; 0: none. `None` where its engine has
-    /// no such thing, or it is not known.
+    /// How many inserts' tokens it remembers by its own definition, so that a repeated one is stored once; 0: none.
+    /// `None` where its engine has no such thing, or replicas have the server's default.
     pub deduplication_window: Option<u64>,
     columns: Vec<Column>,
     by_name: HashMap<String, usize>,

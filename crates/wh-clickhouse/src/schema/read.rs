@@ -24,10 +24,7 @@ UNION ALL
 SELECT 'window', toValidUTF8(name), engine,
     extract(engine_full, '[ ,]non_replicated_deduplication_window = ([0-9]+)'),
     extract(engine_full, '[ ,]replicated_deduplication_window = ([0-9]+)'), '', '', ''
-FROM system.tables WHERE database = currentDatabase() AND engine LIKE '%MergeTree'
-UNION ALL
-SELECT 'default', name, value, '', '', '', '', '' FROM system.merge_tree_settings
-WHERE name IN ('non_replicated_deduplication_window', 'replicated_deduplication_window')";
+FROM system.tables WHERE database = currentDatabase() AND engine LIKE '%MergeTree'";
 
 /// Reads the client's database. `taken_at` is when the reading began.
 pub(super) async fn read(client: &Client, taken_at: Timestamp, timeout: Duration) -> Result<Schema> {
@@ -65,7 +62,6 @@ fn parse(answer: &[u8], taken_at: Timestamp) -> Result<Schema, String> {
                 table.1.push(column);
             }
             "window" => windows.table(a.into_owned(), &b, &c, &d),
-            "default" => windows.server(&a, &b),
             other => return Err(format!("line {} of the schema has the unknown part {other:?}", at + 1)),
         }
     }
@@ -84,30 +80,21 @@ fn parse(answer: &[u8], taken_at: Timestamp) -> Result<Schema, String> {
     Ok(Schema { version, timezone, settings: Arc::new(settings.into_iter().collect()), tables, taken_at })
 }
 
-/// How many inserts' tokens a table remembers: as its definition says, else as the server has it.
+/// How many inserts' tokens a table remembers, as its definition says. One that says nothing remembers none if it has no
+/// replicas; else the server's default, which a strict user may not read. Nor is it known whether a server's own default
+/// for tables without replicas is another than none.
 #[derive(Debug, Default)]
-struct Windows {
-    /// Whether the table is replicated, and what its definition says.
-    tables: BTreeMap<String, (bool, Option<u64>)>,
-    plain: Option<u64>,
-    replicated: Option<u64>,
-}
+struct Windows(BTreeMap<String, Option<u64>>);
 
 impl Windows {
     fn table(&mut self, name: String, engine: &str, plain: &str, replicated: &str) {
         let copies = engine.starts_with("Replicated") || engine.starts_with("Shared");
-        let own = if copies { replicated } else { plain };
-        self.tables.insert(name, (copies, own.parse().ok()));
-    }
-
-    fn server(&mut self, setting: &str, value: &str) {
-        let known = if setting.starts_with("non_") { &mut self.plain } else { &mut self.replicated };
-        *known = value.parse().ok();
+        let window = if copies { replicated.parse().ok() } else { plain.parse().ok().or(Some(0)) };
+        self.0.insert(name, window);
     }
 
     fn of(&self, table: &str) -> Option<u64> {
-        let (copies, own) = self.tables.get(table)?;
-        own.or(if *copies { self.replicated } else { self.plain })
+        self.0.get(table).copied().flatten()
     }
 }
 
@@ -136,8 +123,6 @@ mod tests {
 ["window","t","MergeTree","100","","","",""]
 ["window","w","MergeTree","","","","",""]
 ["window","r","ReplicatedMergeTree","","","","",""]
-["default","non_replicated_deduplication_window","0","","","","",""]
-["default","replicated_deduplication_window","1000","","","","",""]
 "#;
 
     #[test]
@@ -147,7 +132,7 @@ mod tests {
         assert_eq!(schema.settings.value("async_insert"), Some("1"));
         assert_eq!(schema.tables.keys().collect::<Vec<_>>(), ["r", "t", "v", "w"]);
         let window = |table: &str| schema.table(table).unwrap().deduplication_window;
-        assert_eq!(["r", "t", "v", "w"].map(window), [Some(1_000), Some(100), None, Some(0)]);
+        assert_eq!(["r", "t", "v", "w"].map(window), [None, Some(100), None, Some(0)]);
         let table = schema.table("t").unwrap();
         assert_eq!(table.columns().iter().map(|c| &*c.name).collect::<Vec<_>>(), ["a", "b"]);
         assert!(table.column("a").unwrap().required() && !table.column("b").unwrap().required());
@@ -161,7 +146,7 @@ mod tests {
         for (broken, named) in [
             (without(3), "server"),
             (without(1), "settings"),
-            (WHOLE[..WHOLE.len() - 5].to_owned(), "line 12"),
+            (WHOLE[..WHOLE.len() - 5].to_owned(), "line 10"),
             (WHOLE.replace("DEFAULT", "NEW"), "default kind"),
             (String::new(), "server"),
         ] {

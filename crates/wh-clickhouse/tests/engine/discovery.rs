@@ -243,3 +243,26 @@ async fn a_port_nobody_has_is_retried_with_growing_delays() {
     assert!(running.schema.stats().last_error.unwrap().contains("refused"));
     running.end().await;
 }
+
+#[tokio::test]
+async fn what_a_table_remembers_of_tokens_is_seen_and_follows_its_setting() {
+    let rig = Rig::new().await;
+    for sql in [
+        "CREATE TABLE plain (id UInt64) ENGINE = MergeTree ORDER BY id",
+        "CREATE TABLE kept (id UInt64) ENGINE = ReplacingMergeTree ORDER BY id \
+         SETTINGS index_granularity = 8192, non_replicated_deduplication_window = 100",
+        "CREATE TABLE other (id UInt64) ENGINE = Memory",
+        "CREATE VIEW seen AS SELECT id FROM plain",
+    ] {
+        rig.sql(sql).await;
+    }
+    let running = Running::quiet(rig.client.clone());
+    let schema = running.schema.refresh().await.unwrap();
+    let window = |schema: &wh_clickhouse::Schema, table: &str| schema.table(table).unwrap().deduplication_window;
+    let all = ["plain", "kept", "other", "seen"].map(|table| window(&schema, table));
+    assert_eq!(all, [Some(0), Some(100), None, None]);
+    rig.sql("ALTER TABLE plain MODIFY SETTING non_replicated_deduplication_window = 1000").await;
+    let schema = running.schema.refresh().await.unwrap();
+    assert_eq!(window(&schema, "plain"), Some(1_000));
+    running.end().await;
+}
