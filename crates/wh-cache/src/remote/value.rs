@@ -2,7 +2,7 @@
 //!
 //! A version is eight random bytes. An answer: format byte 2, flag byte (bit 0: zstd), when it was put and when its time
 //! is over (each eight bytes, big-endian milliseconds of Unix time), the count of versions (two bytes), the versions, the
-//! payload.
+//! payload. A packed payload begins with its unpacked size (four bytes).
 
 use crate::{Error, Kind, Result};
 use bytes::{BufMut as _, Bytes, BytesMut};
@@ -41,6 +41,9 @@ pub(super) fn encode(versions: &[u64], put: u64, ttl: Duration, value: &[u8], pa
     // a view has at most 1 + 2 × 64
     to.put_u16(u16::try_from(versions.len()).unwrap_or(u16::MAX));
     versions.iter().for_each(|version| to.put_u64(*version));
+    if packed.is_some() {
+        to.put_u32(u32::try_from(value.len()).unwrap_or(u32::MAX));
+    }
     to.put_slice(payload);
     to.freeze()
 }
@@ -65,7 +68,11 @@ impl Stored {
         if !self.packed {
             return Ok(self.payload);
         }
-        let unpacked = zstd::bulk::decompress(&self.payload, largest.saturating_mul(GROWTH));
+        let cut = || Error::new("decode", Kind::Corrupt("an answer is cut short".into()));
+        let (size, packed) = self.payload.split_first_chunk().ok_or_else(cut)?;
+        // as much as is needed is taken, not as much as is allowed
+        let size = usize::try_from(u32::from_be_bytes(*size)).unwrap_or(usize::MAX);
+        let unpacked = zstd::bulk::decompress(packed, size.min(largest.saturating_mul(GROWTH)));
         unpacked.map(Bytes::from).map_err(|error| {
             Error::new("decode", Kind::Corrupt("an answer cannot be unpacked".into())).with_source(error)
         })

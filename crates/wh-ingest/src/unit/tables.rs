@@ -243,14 +243,21 @@ impl UnitLoop {
         self.acks.push(Box::pin(async move {
             let mut left = tokens;
             loop {
-                let mut again = Vec::new();
+                let (mut again, mut refused) = (Vec::new(), 0_usize);
+                let mut first = None;
                 for (token, outcome) in left.iter().zip(settle.settle(&left, verdict).await) {
                     match outcome.map_err(|error| (error.class(), error)) {
                         Ok(()) | Err((Class::Stopping, _)) => {}
                         Err((class, _)) if class.retryable() && verdict != Verdict::InProgress => again.push(*token),
                         // The block comes again, and its token makes a repeat harmless where the table keeps one.
-                        Err((_, error)) => warn!(%unit, %error, "settling on unit {unit} failed"),
+                        Err((_, error)) => {
+                            refused += 1;
+                            first.get_or_insert(error);
+                        }
                     }
+                }
+                if let Some(error) = first {
+                    warn!(%unit, %error, blocks = refused, "settling {refused} blocks on unit {unit} failed");
                 }
                 if again.is_empty() {
                     return;

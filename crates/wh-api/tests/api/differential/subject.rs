@@ -248,22 +248,27 @@ async fn read<B: Bench>(bench: &B, table: &str) -> BTreeMap<usize, String> {
 
 /// Whether what is stored is what the value says; `None` where that cannot be told from its text.
 fn faithful(ty: &str, value: &str, stored: &str) -> Option<bool> {
-    let inside = value.strip_prefix('"').and_then(|v| v.strip_suffix('"')).unwrap_or(value);
-    match Type::parse(ty) {
-        _ if value == "null" => None,
-        Type::Int { .. } => match inside {
-            "true" => Some(stored == "1"),
-            "false" => Some(stored == "0"),
+    let (inside, ty) = (value.strip_prefix('"').and_then(|v| v.strip_suffix('"')).unwrap_or(value), Type::parse(ty));
+    if value == "null" {
+        return None;
+    }
+    if matches!(ty, Type::Int { .. }) {
+        return Some(match inside {
+            "true" => stored == "1",
+            "false" => stored == "0",
             _ => {
                 let digits = inside.strip_prefix(['+', '-']).unwrap_or(inside).trim_start_matches('0');
                 let sign = if inside.starts_with('-') && !digits.is_empty() { "-" } else { "" };
                 let digits = if digits.is_empty() && !inside.is_empty() { "0" } else { digits };
-                Some(stored == format!("{sign}{digits}"))
+                stored == format!("{sign}{digits}")
             }
-        },
-        Type::Date | Type::Date32 if inside.len() == 10 && value.starts_with('"') => Some(stored == inside),
-        Type::Enum { .. } if value.starts_with('"') && !value.contains('\\') => Some(stored == inside),
-        Type::Uuid => Some(stored.replace('-', "") == inside.replace('-', "").to_lowercase()),
-        _ => None,
+        });
     }
+    let (quoted, plain) = (value.starts_with('"'), !value.contains('\\'));
+    let same = matches!(ty, Type::Date | Type::Date32) && quoted && inside.len() == 10
+        || matches!(ty, Type::Enum { .. }) && quoted && plain;
+    if same {
+        return Some(stored == inside);
+    }
+    matches!(ty, Type::Uuid).then(|| stored.replace('-', "") == inside.replace('-', "").to_lowercase())
 }
