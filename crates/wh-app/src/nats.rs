@@ -23,7 +23,7 @@ pub(crate) fn options(nats: &NatsQueue, name: &str) -> Options {
         ca_file: nats.tls.ca_file.clone(),
         cert_file,
         key_file,
-        server_name: None,
+        server_name: nats.tls.server_name.clone(),
         required: nats.tls.required(),
         handshake_first: nats.tls.handshake_first,
     };
@@ -63,6 +63,7 @@ mod tests {
             tls: NatsTls {
                 ca_file: Some("ca.pem".into()),
                 identity: Some(("cert.pem".into(), "key.pem".into())),
+                server_name: Some("nats.internal".into()),
                 handshake_first: true,
             },
             topology: Spec::new(choices).unwrap(),
@@ -77,6 +78,7 @@ mod tests {
         assert_eq!(made.tls.cert_file.as_deref(), Some("cert.pem".as_ref()));
         assert_eq!(made.tls.key_file.as_deref(), Some("key.pem".as_ref()));
         assert_eq!(made.tls.ca_file.as_deref(), Some("ca.pem".as_ref()));
+        assert_eq!(made.tls.server_name.as_deref(), Some("nats.internal"));
         assert!(made.tls.required && made.tls.handshake_first);
         for (given, shown) in [
             (NatsCredentials::None, "None"),

@@ -148,6 +148,8 @@ pub struct NatsTls {
     pub ca_file: Option<PathBuf>,
     /// Our own certificate and its key.
     pub identity: Option<(PathBuf, PathBuf)>,
+    /// The name that servers' certificates are checked for, instead of the host in the URL.
+    pub server_name: Option<String>,
     /// Whether TLS begins before the server speaks.
     pub handshake_first: bool,
 }
@@ -156,7 +158,7 @@ impl NatsTls {
     /// Whether any of this asks for TLS.
     #[must_use]
     pub fn required(&self) -> bool {
-        self.ca_file.is_some() || self.identity.is_some() || self.handshake_first
+        self.ca_file.is_some() || self.identity.is_some() || self.server_name.is_some() || self.handshake_first
     }
 }
 

@@ -135,7 +135,12 @@ fn tls(take: &mut Take<'_>) -> NatsTls {
         }
         (None, None) => None,
     };
-    NatsTls { ca_file: ca.map(PathBuf::from), identity, handshake_first: take.flag("mq.nats.tls.handshake_first") }
+    NatsTls {
+        ca_file: ca.map(PathBuf::from),
+        identity,
+        server_name: take.optional("mq.nats.tls.server_name").map(str::to_owned),
+        handshake_first: take.flag("mq.nats.tls.handshake_first"),
+    }
 }
 
 fn topology(take: &mut Take<'_>) -> Spec {

@@ -204,6 +204,8 @@ fn a_certificate_comes_with_its_key() {
     refused(&[("WH_MQ_NATS_TLS_KEY_FILE", &file)], &["mq.nats.tls.key_file: needs mq.nats.tls.cert_file"]);
     let tls = ok(&[("WH_MQ_NATS_TLS_CA_FILE", &file)]).mq.nats.tls;
     assert!(tls.required() && tls.ca_file == Some(file.into()), "{tls:?}");
+    let tls = ok(&[("WH_MQ_NATS_TLS_SERVER_NAME", "nats.internal")]).mq.nats.tls;
+    assert!(tls.required() && tls.server_name.as_deref() == Some("nats.internal"), "{tls:?}");
     assert!(ok(&[("WH_MQ_NATS_TLS_HANDSHAKE_FIRST", "true")]).mq.nats.tls.required());
 }
 

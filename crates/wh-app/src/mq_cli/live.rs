@@ -13,7 +13,7 @@ use wh_topology::{Role, Spec, defaults};
 const BUDGET: Duration = Duration::from_secs(60);
 
 /// The flags of [`Access`].
-pub(super) const ACCESS: [&str; 10] = [
+pub(super) const ACCESS: [&str; 11] = [
     "creds_file",
     "nkey_seed_file",
     "user",
@@ -22,6 +22,7 @@ pub(super) const ACCESS: [&str; 10] = [
     "tls_ca_file",
     "tls_cert_file",
     "tls_key_file",
+    "tls_server_name",
     "tls_handshake_first",
     "connect_timeout",
 ];
@@ -53,6 +54,9 @@ pub(super) struct Access {
     /// With --tls-cert-file: its key
     #[arg(long, value_name = "FILE", requires = "tls_cert_file")]
     tls_key_file: Option<PathBuf>,
+    /// With --url: the name that servers' certificates are checked for, instead of the host in the URL
+    #[arg(long, value_name = "NAME", requires = "url")]
+    tls_server_name: Option<String>,
     /// With --url: TLS begins before the server speaks
     #[arg(long, requires = "url")]
     tls_handshake_first: bool,
@@ -74,6 +78,7 @@ impl Access {
             tls: NatsTls {
                 ca_file: self.tls_ca_file.clone(),
                 identity: self.tls_cert_file.clone().zip(self.tls_key_file.clone()),
+                server_name: self.tls_server_name.clone(),
                 handshake_first: self.tls_handshake_first,
             },
             topology,
