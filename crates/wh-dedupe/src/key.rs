@@ -100,6 +100,7 @@ impl Key {
         self.hash.0
     }
 
+    #[cfg(any(feature = "dynamodb", feature = "log", feature = "sim"))]
     pub(crate) fn short(&self) -> KeyHash {
         self.hash
     }

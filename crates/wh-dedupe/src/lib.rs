@@ -18,6 +18,8 @@ mod port;
 mod row;
 #[cfg(feature = "sim")]
 pub mod sim;
+#[cfg(any(feature = "dynamodb", feature = "log", feature = "sim"))]
+mod stir;
 
 pub use error::{Error, Kind, Result};
 pub use key::{Key, LONGEST_ID, MAX_IDEMPOTENCY_KEY, Scope};

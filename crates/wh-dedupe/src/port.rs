@@ -120,7 +120,7 @@ pub(crate) mod checked {
     //! What every backend refuses alike.
 
     use super::{LEASE_AT_LEAST, LEASE_AT_MOST, MAX_PAYLOAD, MAX_ROWS};
-    use crate::{Error, Kind, Result, Row, Ticket, Under, hash::Stir};
+    use crate::{Error, Kind, Result, Row, Ticket, Under, stir::Stir};
     use std::collections::HashMap;
     use wh_types::SeededEntropy;
 

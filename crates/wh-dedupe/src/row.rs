@@ -54,6 +54,7 @@ pub struct Origin {
 }
 
 impl Origin {
+    #[cfg(any(feature = "dynamodb", feature = "log", feature = "sim"))]
     pub(crate) fn new(under: &Under, at: Timestamp) -> Self {
         Self {
             stream: under.stream,

@@ -4,10 +4,7 @@
 //! A known key takes twenty bytes: its hash and the second in which it is forgotten.
 
 use super::when::{NEVER, second};
-use crate::{
-    Origin, Token,
-    hash::{KeyHash, Stir},
-};
+use crate::{Origin, Token, hash::KeyHash, stir::Stir};
 use bytes::Bytes;
 use hashbrown::{HashTable, hash_table::Entry};
 use parking_lot::{Mutex, MutexGuard};
