@@ -95,7 +95,11 @@ pub(super) const RULES: &[Rule] = &[
         let bad = own.iter().any(|(key, own)| says(key).is_some_and(|seen| seen != own.to_string()));
         let found = own.map(|(key, _)| format!("{key} {}", says(key).unwrap_or("unset"))).join(", ");
         let needed = own.map(|(key, own)| format!("{key} {own}")).join(", ");
-        when(bad, found, format!("{needed}: all processes run with one N"), metadata(at))
+        let fix = match says(METADATA_PARTITIONS) {
+            Some(seen) if seen != at.spec.choices().partitions.to_string() => counts(seen, "partitions"),
+            Some(_) | None => metadata(at),
+        };
+        when(bad, found, format!("{needed}: all processes run with one N"), fix)
     }),
     recommended("partition.metadata_shards_missing", "metadata", |at| {
         let bad = at.config.inner("metadata", METADATA_SHARDS).is_none();
@@ -105,7 +109,7 @@ pub(super) const RULES: &[Rule] = &[
         let seen = at.config.inner("metadata", METADATA_SHARDS)?;
         let own = at.spec.choices().shards.to_string();
         let needed = format!("{METADATA_SHARDS} {own}: all processes run with one V");
-        when(seen != own, format!("{METADATA_SHARDS} {seen}"), needed, metadata(at))
+        when(seen != own, format!("{METADATA_SHARDS} {seen}"), needed, counts(seen, "shards"))
     }),
 ];
 
@@ -141,6 +145,12 @@ pub(super) fn replicas(at: &At<'_>) -> Option<Broken> {
 }
 
 /// All three keys, and those that the operator added: an edit replaces the whole.
+/// For a count that differs. Which side is wrong cannot be told from here, and a stream that says another count than its
+/// processes run with would take tables away from them.
+fn counts(seen: &str, key: &str) -> String {
+    format!("mq.nats.{key}: {seen} here, if the servers are right; to change the servers: wavehouse mq plan")
+}
+
 fn metadata(at: &At<'_>) -> String {
     let own = [
         (METADATA_PARTITION, at.partition),

@@ -4,6 +4,7 @@ mod rules;
 
 use super::{bucket, consumer, dead_letters, history, partition};
 use crate::{Choices, Fields, Finding, Observed, Role, Severity, Spec, Topology, testing, verify};
+use serde_json::json;
 use std::collections::BTreeSet;
 
 /// A correct topology of 2 × 2, to be changed.
@@ -153,4 +154,18 @@ fn what_a_stream_or_durable_cannot_change_is_said_to_need_making_anew() {
         world.durable().set("ack_policy", "none");
     });
     assert!(durable.fix.contains("nats consumer add WH_INGEST_0 wh-ingest-1 --config WH_INGEST_0.wh-ingest-1.json"));
+}
+
+#[test]
+fn a_count_that_differs_is_not_mended_by_writing_over_it() {
+    let mut world = World::new();
+    world.partition().set(
+        "metadata",
+        json!({"wavehouse.dev/partition": "0", "wavehouse.dev/partitions": "4", "wavehouse.dev/shards": "32"}),
+    );
+    let findings = world.findings();
+    let fix = |id: &str| findings.iter().find(|finding| finding.rule == id).unwrap().fix.clone();
+    assert!(fix("partition.metadata_counts").starts_with("mq.nats.partitions: 4 here"), "{findings:?}");
+    assert!(fix("partition.metadata_shards").starts_with("mq.nats.shards: 32 here"), "{findings:?}");
+    assert!(findings.iter().all(|finding| !finding.fix.contains("--metadata")), "{findings:?}");
 }
