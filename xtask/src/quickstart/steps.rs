@@ -43,7 +43,8 @@ pub(crate) async fn all(system: &System, teller: &mut Teller) -> Result<()> {
     }
     ensure!(accepted == lines.len() as u64, "{accepted} of {} rows were accepted", lines.len());
     let rate = per_second(lines.len(), began.elapsed());
-    teller.done(&format!("{accepted} flights accepted and durable in the queue: {rate} rows/s from one client"));
+    let build = if system.optimised { "" } else { " (an unoptimised build)" };
+    teller.done(&format!("{accepted} flights accepted and durable in the queue: {rate} rows/s from one client{build}"));
 
     teller.step("waiting until every row is in ClickHouse");
     let expected = accepted;

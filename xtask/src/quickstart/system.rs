@@ -21,6 +21,8 @@ pub(crate) struct System {
     pub(crate) key: String,
     /// Where the key's file is, relative to the workspace.
     pub(crate) key_file: &'static str,
+    /// Whether it was built for speed.
+    pub(crate) optimised: bool,
     /// Held while it runs.
     _lock: fs::File,
 }
@@ -28,8 +30,10 @@ pub(crate) struct System {
 const DIR: &str = "target/quickstart";
 const KEY_FILE: &str = "target/quickstart/operator.key";
 
-/// Builds what is started, with cargo's own progress in between.
+/// Builds what is started, with cargo's own progress in between. Refused while another one runs: it would replace what
+/// that one started.
 pub(crate) fn build(teller: &mut Teller, optimised: bool) -> Result<()> {
+    drop(one_at_a_time(&workspace::root()?)?);
     crate::setup::ensure(&[crate::setup::Server::Clickhouse]).context("the ClickHouse engine could not be brought")?;
     teller.step("building wavehouse (the first time this takes a few minutes)");
     teller.say("");
@@ -62,7 +66,8 @@ impl System {
         let version = clickhouse.query("SELECT version()").await?;
         teller.done(&format!("ClickHouse {} answers at {}", version.trim(), clickhouse.url()));
 
-        let port = if free(port) { port } else { free_port()? };
+        let asked = port;
+        let port = if free(asked) { asked } else { free_port()? };
         let key = new_key()?;
         secret(&root.join(KEY_FILE), &key)?;
         let config = dir.join("config.yaml");
@@ -70,7 +75,9 @@ impl System {
 
         teller.step("starting wavehouse");
         let profile = if optimised { "quick" } else { "debug" };
-        let binary = root.join("target").join(profile).join("wavehouse");
+        // this tool stands in the folder of its own profile, wherever cargo was told to build
+        let built = std::env::current_exe()?.parent().and_then(Path::parent).map(|target| target.join(profile));
+        let binary = built.context("where was wavehouse built?")?.join("wavehouse");
         let mut wavehouse = Process::launch("wavehouse", binary)
             .args(["serve", "--config"])
             .arg(&config)
@@ -80,8 +87,9 @@ impl System {
         let url = format!("http://127.0.0.1:{port}");
         let ready = format!("{url}/readyz");
         wavehouse.ready(Duration::from_secs(30), "wavehouse to be ready", || is_ready(ready.clone())).await?;
-        teller.done(&format!("wavehouse is ready at {url}"));
-        Ok(Self { clickhouse, wavehouse, url, key, key_file: KEY_FILE, _lock: lock })
+        let taken = if port == asked { String::new() } else { format!(" (port {asked} is taken)") };
+        teller.done(&format!("wavehouse is ready at {url}{taken}"));
+        Ok(Self { clickhouse, wavehouse, url, key, key_file: KEY_FILE, optimised, _lock: lock })
     }
 
     /// Runs a statement over the ops API and gives the reply's text.
@@ -127,6 +135,8 @@ impl System {
 /// The folder is this run's alone: another quickstart would clear it under our feet.
 fn one_at_a_time(root: &Path) -> Result<fs::File> {
     let path = root.join("target/quickstart.lock");
+    // cargo may build elsewhere
+    fs::create_dir_all(root.join("target"))?;
     let file = fs::File::create(&path).with_context(|| path.display().to_string())?;
     match file.try_lock() {
         Ok(()) => Ok(file),
