@@ -60,6 +60,9 @@ impl fmt::Display for Findings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let errors = self.0.iter().filter(|finding| finding.level == Level::Error).count();
         write!(f, "the configuration has {errors} error{}", if errors == 1 { "" } else { "s" })?;
-        self.0.iter().try_for_each(|finding| write!(f, "\n  {finding}"))
+        self.0.iter().try_for_each(|finding| {
+            let level = if finding.level == Level::Warning { "warning: " } else { "" };
+            write!(f, "\n  {level}{finding}")
+        })
     }
 }

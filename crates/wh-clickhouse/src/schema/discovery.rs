@@ -159,7 +159,7 @@ impl Discovery {
         self.tell_windows(&schema);
         let mut stats = self.stats.lock();
         if old.is_none() || stats.last_error.is_some() {
-            tracing::info!(tables = schema.tables.len(), version = %schema.version, "schema of {:?} is read", self.client);
+            tracing::info!(tables = schema.tables.len(), version = %schema.version, "the schema of {} is read", self.client.pool_key());
         }
         stats.reads += 1;
         stats.last_error = None;
@@ -188,7 +188,7 @@ impl Discovery {
     }
 
     fn failed(&self, error: Error) -> Error {
-        tracing::warn!(%error, "schema of {:?} could not be read, what was known stays", self.client);
+        tracing::warn!(%error, "the schema of {} could not be read, what was known stays", self.client.pool_key());
         let mut stats = self.stats.lock();
         stats.failures += 1;
         stats.last_error = Some(error.to_string());
