@@ -93,6 +93,8 @@ pub mod err_code {
     pub const NO_STORAGE: u64 = 10_047;
     /// A message larger than the stream takes.
     pub const MESSAGE_TOO_LARGE: u64 = 10_054;
+    /// A delete of a message failed: also of one before a stream's first, or after its last.
+    pub const DELETE_FAILED: u64 = 10_057;
     /// No such stream.
     pub const STREAM_NOT_FOUND: u64 = 10_059;
     /// The stream is another one than the publisher expected.

@@ -1,6 +1,6 @@
 //! Streams: which there are, their state, their subjects, and the deletion of one message.
 
-use super::{Api, MAX_PAGES, fields, next_offset};
+use super::{Api, DirectGet, MAX_PAGES, fields, next_offset};
 use crate::Result;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -114,7 +114,8 @@ impl Api {
         Ok(subjects)
     }
 
-    /// Deletes one message. False where it is not there any more; a sequence beyond the end is an error of the server.
+    /// Deletes one message. False where it is not there; where it was a stream's first or last, that is only known of a
+    /// stream with `allow_direct`, and an error of the server elsewhere.
     ///
     /// # Errors
     /// As [`Api::request_json`].
@@ -122,12 +123,19 @@ impl Api {
     /// # Cancel safety
     /// Detached.
     pub async fn message_delete(&self, stream: &str, sequence: u64) -> Result<bool> {
-        use crate::error::err_code::{MESSAGE_NOT_FOUND, SEQUENCE_NOT_FOUND};
+        use crate::error::err_code::{DELETE_FAILED, MESSAGE_NOT_FOUND, SEQUENCE_NOT_FOUND};
         let body = json!({"seq": sequence, "no_erase": true});
         let answer = self.request_json(&format!("STREAM.MSG.DELETE.{stream}"), &body, self.timeout()).await;
         match answer {
             Ok(_) => Ok(true),
             Err(error) if error.is_api(SEQUENCE_NOT_FOUND) || error.is_api(MESSAGE_NOT_FOUND) => Ok(false),
+            // of a message that is gone, where it was the first or the last; the code alone does not tell
+            Err(error) if error.is_api(DELETE_FAILED) => {
+                match self.direct_get(stream, DirectGet::Sequence(sequence)).await {
+                    Ok(None) => Ok(false),
+                    Ok(Some(_)) | Err(_) => Err(error),
+                }
+            }
             Err(error) => Err(error),
         }
     }

@@ -89,6 +89,20 @@ async fn messages_are_deleted_once(version: &'static str) {
     fill(&connection, "q.x", 3).await;
     assert!(connection.api().message_delete("Q", 2).await.unwrap());
     assert!(!connection.api().message_delete("Q", 2).await.unwrap());
+    let mut direct = work_queue();
+    direct["name"] = "D".into();
+    direct["subjects"] = serde_json::json!(["d.>"]);
+    direct["allow_direct"] = true.into();
+    server.operator().create_stream(&direct).await.unwrap();
+    fill(&connection, "d.x", 3).await;
+    for sequence in [1, 3] {
+        assert!(connection.api().message_delete("D", sequence).await.unwrap(), "{sequence}");
+        assert!(
+            !connection.api().message_delete("D", sequence).await.unwrap(),
+            "{sequence}, before the first or at the end"
+        );
+    }
+    assert!(!connection.api().message_delete("D", 9).await.unwrap());
     assert!(connection.api().message_delete("NONE", 1).await.unwrap_err().is_gone());
     assert_eq!(connection.api().stream_state("Q").await.unwrap().messages, 2);
 }

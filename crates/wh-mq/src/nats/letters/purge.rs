@@ -5,7 +5,7 @@ use crate::{
     DeadLetter, DeadLetterId, Error, Kind, Result, metrics,
     nats::{error, shared::Shared},
 };
-use futures::{StreamExt as _, TryStreamExt as _};
+use futures::StreamExt as _;
 use wh_nats::Kind as Nats;
 use wh_types::Tenant;
 
@@ -25,11 +25,15 @@ pub(crate) async fn purge(shared: &Shared, tenant: &Tenant, ids: &[DeadLetterId]
     let found = list::find(shared, tenant, None, ids).await?;
     let deletes: Vec<_> = found.into_values().map(|(sequence, letter)| one(shared, sequence, letter)).collect();
     let mut deletes = futures::stream::iter(deletes).buffer_unordered(AT_ONCE);
-    let mut count = 0;
-    while let Some(gone) = deletes.try_next().await? {
-        count += usize::from(gone);
+    let (mut count, mut failed) = (0, None);
+    // each is tried, whatever became of another
+    while let Some(deleted) = deletes.next().await {
+        match deleted {
+            Ok(gone) => count += usize::from(gone),
+            Err(error) => failed = Some(error),
+        }
     }
-    Ok(count)
+    failed.map_or(Ok(count), Err)
 }
 
 async fn one(shared: &Shared, sequence: u64, letter: DeadLetter) -> Result<bool> {
