@@ -1,6 +1,9 @@
-//! Query strings. A parameter that is given twice is refused; unknown ones are not ours to judge.
+//! Query strings. A parameter that is given twice is refused; unknown ones are where a path says which it knows.
 
-use crate::{codes, error::ApiError};
+use crate::{
+    codes,
+    error::{ApiError, shown},
+};
 use std::borrow::Cow;
 
 /// The parameters of one request.
@@ -22,6 +25,15 @@ impl<'a> Params<'a> {
             }
         }
         Ok(found)
+    }
+
+    /// Refuses every parameter that is none of these.
+    pub(crate) fn only(&self, known: &[&str]) -> Result<(), ApiError> {
+        let mut keys = form_urlencoded::parse(self.0.as_bytes()).map(|(key, _)| key);
+        keys.find(|key| !known.contains(&key.as_ref())).map_or(Ok(()), |key| {
+            let (key, known) = (shown(key.as_bytes()), known.join(", "));
+            Err(ApiError::new(&codes::REQUEST_INVALID, format!("the parameter {key} is unknown; there are {known}")))
+        })
     }
 
     /// The table that nearly every path is about.

@@ -1,6 +1,7 @@
 //! A row ClickHouse refused for good, kept with its reason (decision D5). Not how it is stored.
 
 use bytes::Bytes;
+use sha2::{Digest as _, Sha256};
 use std::{fmt, io, str::FromStr};
 use wh_types::{Block, BlockId, Encoding, RowCursor, Table, Tenant, Timestamp, frame};
 
@@ -9,16 +10,20 @@ use wh_types::{Block, BlockId, Encoding, RowCursor, Table, Tenant, Timestamp, fr
 pub struct DeadLetterId(pub RowCursor);
 
 impl DeadLetterId {
-    /// The id under which the row is published again. It is the row's place, so that a second replay within the queue's
-    /// duplicate window, by whomever, stores nothing.
+    /// The id under which the row is published again with this text. It follows from the row's place and the text, so
+    /// that a second replay of the same text within the queue's duplicate window, by whomever, stores nothing, and a
+    /// duplicate says that this very text was stored, not another version of the row.
     #[must_use]
-    pub fn block_id(self) -> BlockId {
+    pub fn block_id(self, text: &[u8]) -> BlockId {
         let RowCursor { block, row } = self.0;
-        let mut bytes = [0; 16];
-        bytes[..4].copy_from_slice(&block.epoch.0.to_be_bytes());
-        bytes[4..12].copy_from_slice(&block.sequence.to_be_bytes());
-        bytes[12..].copy_from_slice(&row.to_be_bytes());
-        BlockId(bytes)
+        let place = Sha256::new()
+            .chain_update(block.epoch.0.to_be_bytes())
+            .chain_update(block.sequence.to_be_bytes())
+            .chain_update(row.to_be_bytes());
+        let digest: [u8; 32] = place.chain_update(text).finalize().into();
+        let mut id = [0; 16];
+        id.copy_from_slice(&digest[..16]);
+        BlockId(id)
     }
 }
 
@@ -64,7 +69,7 @@ pub struct DeadLetter {
 
 impl DeadLetter {
     /// The row as a block of its own, under [`DeadLetterId::block_id`], to be published again: with this text, which may
-    /// be another than the letter's. It belongs to no process's chain.
+    /// be another than the letter's, and then the id is another too. It belongs to no process's chain.
     ///
     /// # Errors
     /// It cannot be compressed, or is too large to be a row.
@@ -73,7 +78,7 @@ impl DeadLetter {
         plain.extend_from_slice(text);
         plain.push(b'\n');
         Ok(Block {
-            id: self.id.block_id(),
+            id: self.id.block_id(text),
             tenant: self.tenant.clone(),
             table: self.table.clone(),
             received,
@@ -129,7 +134,7 @@ impl DeadLetterFilter {
 /// Which dead letters to list, and from where on.
 #[derive(Clone, Debug, Default)]
 pub struct DeadLetterQuery {
-    /// Only these, in this order. An id that is not there is passed over.
+    /// Only these, in this order. An id that is not there is passed over; a page's cursor counts how many ids are behind.
     pub ids: Option<Vec<DeadLetterId>>,
     /// Only those that match.
     pub filter: DeadLetterFilter,
@@ -170,6 +175,21 @@ impl fmt::Display for DeadLetterCursor {
     }
 }
 
+/// In a query with ids the place is how many of them are behind it.
+impl DeadLetterCursor {
+    /// The place behind the first `count` ids of a query.
+    #[must_use]
+    pub fn after_ids(count: usize) -> Self {
+        Self(count as u64)
+    }
+
+    /// How many ids are behind it, where it belongs to a query with ids.
+    #[must_use]
+    pub fn ids(self) -> usize {
+        usize::try_from(self.0).unwrap_or(usize::MAX)
+    }
+}
+
 /// A text that is no cursor of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this is no cursor that a list of dead letters gave")]
@@ -187,6 +207,24 @@ impl FromStr for DeadLetterCursor {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wh_types::{Cursor, Epoch};
+
+    #[test]
+    fn a_block_id_follows_from_the_rows_place_and_its_text() {
+        let at =
+            |epoch, sequence, row| DeadLetterId(RowCursor { block: Cursor { epoch: Epoch(epoch), sequence }, row });
+        let id = at(1, 2, 3).block_id(b"{}");
+        assert_eq!(id, at(1, 2, 3).block_id(b"{}"));
+        for other in [
+            at(1, 2, 3).block_id(b"{ }"),
+            at(1, 2, 3).block_id(b""),
+            at(0, 2, 3).block_id(b"{}"),
+            at(1, 0, 3).block_id(b"{}"),
+            at(1, 2, 0).block_id(b"{}"),
+        ] {
+            assert_ne!(other, id);
+        }
+    }
 
     #[test]
     fn a_cursor_is_read_back_and_nothing_else_is() {

@@ -99,7 +99,17 @@ async fn letters_are_listed_by_page_and_filter_and_shown_whole() {
     ] {
         assert_eq!(rig.send(keyed(get(&format!("/v1/ops/dead-letters/{path}")))).await.outcome(), outcome);
     }
-    for query in ["?limit=0", "?limit=x", "?cursor=7", "?held=1", "?from=now", "?reason="] {
+    for query in [
+        "?limit=0",
+        "?limit=1001",
+        "?limit=x",
+        "?cursor=7",
+        "?held=1",
+        "?from=now",
+        "?reason=",
+        "?tabel=u",
+        "/counts?code=27",
+    ] {
         let reply = rig.send(keyed(get(&format!("/v1/ops/dead-letters{query}")))).await;
         assert_eq!(reply.outcome(), (400, Some("request.invalid".to_owned())), "{query}");
     }
@@ -182,7 +192,7 @@ async fn a_replay_stores_each_row_once_and_removes_its_letter() {
 
     let edit = json!([{"op": "remove", "column": "nope"}]);
     let fixed = ask(&rig, "replay", json!({"ids": [id(3), id(4)], "edit": edit})).await;
-    assert_eq!(fates(&fixed), expected(&[(3, "replayed")]), "a letter that is gone is passed over");
+    assert_eq!(fates(&fixed), expected(&[(3, "replayed"), (4, "not_found")]));
     assert!(ids(&listed(&rig, "").await).is_empty());
     let mut rows = rig.rows().await;
     assert_eq!(rows.len(), 600);
@@ -190,6 +200,79 @@ async fn a_replay_stores_each_row_once_and_removes_its_letter() {
     rows.sort();
     rows.dedup();
     assert_eq!(rows.len(), 600, "each once");
+}
+
+#[tokio::test]
+async fn a_second_replay_with_another_edit_is_no_duplicate_of_the_first() {
+    let rig = Rig::new();
+    park(&rig, &[letter(1, "t", "469", r#"{"id":1}"#), letter(2, "t", "16", r#"{"id":2}"#)]).await;
+    let edited = |n: u64, note: &str, keep: bool| {
+        let edit = json!([{"op": "set", "column": "note", "value": note}]);
+        json!({"ids": [id(n)], "edit": edit, "keep": keep})
+    };
+    let first = ask(&rig, "replay", edited(1, "too long", true)).await;
+    assert_eq!(fates(&first), expected(&[(1, "replayed")]));
+    let same = ask(&rig, "replay", edited(1, "too long", true)).await;
+    assert_eq!(fates(&same), expected(&[(1, "duplicate")]), "the same edit is the same block");
+    let other = ask(&rig, "replay", edited(1, "fixed", false)).await;
+    assert_eq!(fates(&other), expected(&[(1, "replayed")]), "{}", other.text());
+    assert_eq!(other.value()["purged"], 1);
+
+    // as it is, it is the row that a worker puts back by itself
+    let held = letter(2, "t", "16", r#"{"id":2}"#);
+    let block = held.block(&held.body, Timestamp::from_millis(2), wh_types::Encoding::Zstd).unwrap();
+    assert!(matches!(rig.broker.publish(&[block]).await[0], Ok(wh_mq::Receipt::Stored(_))));
+    let again = ask(&rig, "replay", json!({"ids": [id(2)]})).await;
+    assert_eq!(fates(&again), expected(&[(2, "duplicate")]));
+    assert!(ids(&listed(&rig, "").await).is_empty());
+    assert_eq!(rig.rows().await, [r#"{"id":1,"note":"too long"}"#, r#"{"id":1,"note":"fixed"}"#, r#"{"id":2}"#]);
+}
+
+#[tokio::test]
+async fn every_id_that_is_named_and_not_there_is_told_once() {
+    let rig = Rig::new();
+    park(&rig, &(1..=300).map(|n| letter(n, "t", "27", &format!("{{\"id\":{n}}}"))).collect::<Vec<_>>()).await;
+    for what in ["check", "replay", "purge"] {
+        let reply = ask(&rig, what, json!({"ids": [id(901)]})).await;
+        let value = reply.value();
+        assert_eq!((reply.status, fates(&reply)), (http::StatusCode::OK, expected(&[(901, "not_found")])), "{what}");
+        assert_eq!((&value["matched"], &value["not_found"], &value["next"]), (&json!(0), &json!(1), &Value::Null));
+        assert_eq!(value["results"][0]["code"], "dead_letter.not_found");
+        let foreign = post(
+            &format!("/v1/ops/dead-letters/{what}?tenant=acme"),
+            "application/json",
+            json!({"ids": [id(1)]}).to_string(),
+        );
+        assert_eq!(fates(&rig.send(keyed(foreign)).await), expected(&[(1, "not_found")]), "{what}: another tenant's");
+        let misspelled =
+            post(&format!("/v1/ops/dead-letters/{what}?tennant=acme"), "application/json", r#"{"all":true}"#);
+        let misspelled = rig.send(keyed(misspelled)).await;
+        assert_eq!(misspelled.outcome(), (400, Some("request.invalid".to_owned())));
+        assert!(misspelled.text().contains("tennant"), "{}", misspelled.text());
+    }
+    let twice = ask(&rig, "check", json!({"ids": [id(1), id(902), id(1), id(902), id(2)]})).await;
+    let once = [(1, "accepted"), (2, "accepted"), (902, "not_found")];
+    assert_eq!(fates(&twice), expected(&once));
+
+    // over several steps and requests: each id once, and no more results than the limit
+    let named: Vec<String> = (1..=600).map(id).collect();
+    let (mut told, mut cursor) = (Vec::new(), Value::Null);
+    loop {
+        let reply = ask(&rig, "purge", json!({"ids": named, "limit": 280, "cursor": cursor})).await;
+        let some = fates(&reply);
+        assert!(some.len() <= 280, "{}", some.len());
+        told.extend(some);
+        cursor = reply.value()["next"].clone();
+        if cursor.is_null() {
+            break;
+        }
+    }
+    told.sort();
+    let all: Vec<_> = (1..=600).map(|n| (n, if n <= 300 { "purged" } else { "not_found" })).collect();
+    let mut all = expected(&all);
+    all.sort();
+    assert_eq!(told, all);
+    assert!(ids(&listed(&rig, "").await).is_empty());
 }
 
 #[tokio::test]

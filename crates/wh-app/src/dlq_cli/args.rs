@@ -58,14 +58,14 @@ pub(super) enum DlqCommand {
         #[arg(long)]
         table: Option<String>,
     },
-    /// Say what a replay would do, and change nothing: exit code 1 when a row would be refused
+    /// Say what a replay would do, and change nothing: exit code 1 when a row would be refused or an id is not found
     Check {
         #[command(flatten)]
         chosen: Chosen,
         #[command(flatten)]
         edit: Edit,
     },
-    /// Put rows back into the queue and remove their dead letters: exit code 1 when a row was refused or not attempted
+    /// Put rows back into the queue and remove their dead letters: exit code 1 when a row was refused or not attempted or an id is not found
     Replay {
         #[command(flatten)]
         chosen: Chosen,
@@ -78,7 +78,7 @@ pub(super) enum DlqCommand {
         #[arg(long)]
         yes: bool,
     },
-    /// Remove dead letters for good
+    /// Remove dead letters for good: exit code 1 when an id is not found
     Purge {
         #[command(flatten)]
         chosen: Chosen,

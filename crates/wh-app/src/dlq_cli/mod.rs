@@ -30,7 +30,7 @@ impl From<anyhow::Error> for Failed {
     }
 }
 
-/// Runs a command: 0 as asked, 1 it failed or a row was refused or not attempted, 2 a command line that cannot be or that
+/// Runs a command: 0 as asked, 1 it failed or a row was refused, not attempted or not found, 2 a command line that cannot be or that
 /// nobody confirmed, 64 a configuration that cannot be.
 pub(crate) fn run(command: Dlq, at: &Place<'_>, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
     let (text, exit) = match act(&command, at, out, err) {
@@ -137,8 +137,8 @@ fn walk(
             print::results(&report, out);
         }
         total.add(&report);
-        let matched = report["matched"].as_u64().unwrap_or(0);
-        left = left.map(|left| left.saturating_sub(usize::try_from(matched).unwrap_or(usize::MAX)));
+        let done = ["matched", "not_found"].iter().filter_map(|name| report[*name].as_u64()).sum::<u64>();
+        left = left.map(|left| left.saturating_sub(usize::try_from(done).unwrap_or(usize::MAX)));
         let next = report["next"].as_str().filter(|_| report.get("stopped").is_none() && left != Some(0));
         match next {
             Some(next) => body.rest.insert("cursor".to_owned(), next.into()),

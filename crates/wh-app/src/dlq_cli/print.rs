@@ -118,9 +118,12 @@ pub(super) fn results(report: &Value, out: &mut dyn Write) {
 
 /// What several answers add up to.
 #[derive(Debug, Default)]
-pub(super) struct Totals([u64; 7]);
+pub(super) struct Totals([u64; 8]);
 
-const COUNTED: [&str; 7] = ["matched", "accepted", "replayed", "duplicates", "refused", "not_attempted", "purged"];
+const COUNTED: [&str; 8] =
+    ["matched", "accepted", "replayed", "duplicates", "refused", "not_attempted", "purged", "not_found"];
+/// Those of them that ought to be none.
+const BAD: [&str; 3] = ["refused", "not_attempted", "not_found"];
 
 impl Totals {
     pub(super) fn add(&mut self, report: &Value) {
@@ -131,7 +134,8 @@ impl Totals {
 
     /// Whether every row is as was asked.
     pub(super) fn is_good(&self, last: &Value) -> bool {
-        self.0[4] == 0 && self.0[5] == 0 && last.get("stopped").is_none()
+        let bad = self.0.iter().zip(COUNTED).any(|(count, name)| *count > 0 && BAD.contains(&name));
+        !bad && last.get("stopped").is_none()
     }
 
     pub(super) fn print(&self, what: &str, last: &Value, out: &mut dyn Write) {

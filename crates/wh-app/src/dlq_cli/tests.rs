@@ -79,6 +79,17 @@ fn totals_say_what_is_not_good() {
     let mut out = Vec::new();
     totals.print("replay", &report, &mut out);
     assert_eq!(String::from_utf8(out).unwrap(), "replay: 3 looked at, 2 replayed, 1 refused, 2 purged\n");
+    let gone = json!({"matched": 0, "not_found": 1, "next": null, "results": [
+        {"id": "0000000e-1.3", "status": "not_found", "code": "dead_letter.not_found", "reason": "there is none"}]});
+    let (mut totals, mut out) = (print::Totals::default(), Vec::new());
+    totals.add(&gone);
+    assert!(!totals.is_good(&gone));
+    print::results(&gone, &mut out);
+    totals.print("purge", &gone, &mut out);
+    assert_eq!(
+        String::from_utf8(out).unwrap(),
+        "0000000e-1.3  -  not_found  dead_letter.not_found: there is none\npurge: 0 looked at, 1 not found\n"
+    );
     let stopped = json!({"matched": 1, "stopped": {"code": "queue.unavailable", "reason": "away"}, "next": "c1"});
     assert!(!print::Totals::default().is_good(&stopped));
 }

@@ -3,6 +3,7 @@
 use super::{
     edit::Edit,
     failed,
+    named::Named,
     publish::{Fate, publish},
     report::{Entry, Report, Status},
     select::{Chosen, FilterText, Selection, invalid},
@@ -15,6 +16,7 @@ use crate::{
     error::ApiError,
     json,
     ops::{enter, fresh},
+    params::Params,
     served::TenantState,
 };
 use axum::{
@@ -102,6 +104,7 @@ pub(crate) async fn purge(State(app): State<Arc<App>>, request: Request) -> Resu
 async fn read(app: &App, request: Request) -> Result<(Arc<TenantState>, Ask), ApiError> {
     let (head, body) = request.into_parts();
     let tenant = Arc::clone(enter(app, &head.headers, &head.uri)?);
+    Params::new(&head.uri).only(&["tenant"])?;
     let bounds = Bounds { cap: BODY, time: app.options.body_timeout, share: 2 };
     let taken = body::take(&head.headers, body, bounds, &app.budget).await?;
     let ask = json::object(&taken.bytes).map_err(|error| invalid(format!("invalid json: {error}")))?;
@@ -130,10 +133,12 @@ async fn walk(app: &App, tenant: &TenantState, selection: &Selection, act: &Act)
     let mut trial = Trial::new(app, tenant);
     let mut query = selection.query.clone();
     loop {
-        query.limit = WINDOW.min(selection.most - report.matched);
+        query.limit = WINDOW.min(selection.most - report.results.len());
+        let named = selection.query.ids.as_deref().map(|all| Named::new(all, query.cursor, query.limit));
+        query.ids = named.as_ref().map(Named::asked);
         let page = match broker.dead_letters(name, &query).await {
             Ok(page) => page,
-            Err(error) if report.matched == 0 => return Err(failed(&error)),
+            Err(error) if report.results.is_empty() => return Err(failed(&error)),
             Err(error) => {
                 report.stop(&query, &failed(&error));
                 return Ok(report);
@@ -158,8 +163,11 @@ async fn walk(app: &App, tenant: &TenantState, selection: &Selection, act: &Act)
             return Ok(report);
         }
         bytes += window;
-        query.cursor = page.next;
-        let over = report.matched >= selection.most || bytes >= BYTES || clock.now().duration_since(start) >= TIME;
+        let (missing, next) = named.map_or((Vec::new(), page.next), |named| named.passed(&page));
+        missing.into_iter().for_each(|id| report.add(Entry::not_found(id)));
+        query.cursor = next;
+        let over =
+            report.results.len() >= selection.most || bytes >= BYTES || clock.now().duration_since(start) >= TIME;
         if over || query.cursor.is_none() {
             report.next = query.cursor.map(|cursor| cursor.to_string());
             return Ok(report);

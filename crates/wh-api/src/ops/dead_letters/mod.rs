@@ -3,6 +3,7 @@
 
 mod act;
 mod edit;
+mod named;
 mod publish;
 mod report;
 mod select;

@@ -1,8 +1,11 @@
 //! What a request did, row by row, and where to go on.
 
-use crate::{codes::Code, error::ApiError};
+use crate::{
+    codes::{self, Code},
+    error::ApiError,
+};
 use serde::Serialize;
-use wh_mq::DeadLetter;
+use wh_mq::{DeadLetter, DeadLetterId};
 
 /// What became of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -20,12 +23,16 @@ pub(super) enum Status {
     NotAttempted,
     /// It is gone.
     Purged,
+    /// It was named, and there is no such letter.
+    NotFound,
 }
 
 #[derive(Debug, Serialize)]
 pub(super) struct Entry {
     pub(super) id: String,
-    pub(super) table: String,
+    /// Of a letter that is there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) table: Option<String>,
     pub(super) status: Status,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) code: Option<&'static str>,
@@ -40,8 +47,15 @@ pub(super) struct Entry {
 
 impl Entry {
     pub(super) fn new(letter: &DeadLetter, status: Status) -> Self {
-        let (id, table) = (letter.id.to_string(), letter.table.to_string());
+        let (id, table) = (letter.id.to_string(), Some(letter.table.to_string()));
         Self { id, table, status, code: None, column: None, reason: None, row: None }
+    }
+
+    /// Of an id that nothing has.
+    pub(super) fn not_found(id: DeadLetterId) -> Self {
+        let (id, status) = (id.to_string(), Status::NotFound);
+        let entry = Self { id, table: None, status, code: None, column: None, reason: None, row: None };
+        entry.because(&codes::DEAD_LETTER_NOT_FOUND, "there is none; it may have been replayed or purged")
     }
 
     pub(super) fn because(mut self, code: &'static Code, reason: impl Into<String>) -> Self {
@@ -61,6 +75,8 @@ pub(super) struct Report {
     pub(super) refused: usize,
     pub(super) not_attempted: usize,
     pub(super) purged: usize,
+    /// Named, and not there: not among `matched`.
+    pub(super) not_found: usize,
     pub(super) results: Vec<Entry>,
     /// Where the same request goes on; `null`: it is through.
     pub(super) next: Option<String>,
@@ -84,7 +100,7 @@ impl From<&ApiError> for Stopped {
 
 impl Report {
     pub(super) fn add(&mut self, entry: Entry) {
-        self.matched += 1;
+        self.matched += usize::from(entry.status != Status::NotFound);
         match entry.status {
             Status::Accepted => self.accepted += 1,
             Status::Replayed => self.replayed += 1,
@@ -92,6 +108,7 @@ impl Report {
             Status::Refused => self.refused += 1,
             Status::NotAttempted => self.not_attempted += 1,
             Status::Purged => {}
+            Status::NotFound => self.not_found += 1,
         }
         self.results.push(entry);
     }

@@ -2,13 +2,13 @@
 
 use crate::{codes, error::ApiError, error::shown, params::Params};
 use serde::Deserialize;
-use std::str::FromStr;
+use std::{collections::HashSet, str::FromStr};
 use wh_mq::{DeadLetterCursor, DeadLetterFilter, DeadLetterId, DeadLetterQuery};
 use wh_types::{Table, Timestamp};
 
 /// Most letters of one request, and as many as are taken where it does not say.
-pub(super) const MOST: usize = 10_000;
-pub(super) const USUAL: usize = 1_000;
+const MOST: usize = 10_000;
+const USUAL: usize = 1_000;
 /// Longest code and longest part of a reason that is looked for.
 const MAX_CODE: usize = 256;
 const MAX_PART: usize = 1_024;
@@ -95,9 +95,12 @@ impl Chosen {
             if ids.len() > MOST {
                 return Err(invalid(format!("\"ids\" has {} members, at most {MOST} are allowed", ids.len())));
             }
-            ids.iter().map(|text| id(text)).collect::<Result<Vec<_>, _>>()
+            let mut ids = ids.iter().map(|text| id(text)).collect::<Result<Vec<_>, _>>()?;
+            let mut seen = HashSet::with_capacity(ids.len());
+            ids.retain(|id| seen.insert(*id));
+            Ok(ids)
         });
-        let most = limit(self.limit)?;
+        let most = limit(self.limit, USUAL, MOST)?;
         let cursor = cursor(self.cursor.as_deref())?;
         let query = DeadLetterQuery { ids: ids.transpose()?, filter: filter.read(now)?, cursor, limit: most };
         Ok(Selection { query, most })
@@ -113,11 +116,12 @@ pub(super) fn cursor(text: Option<&str>) -> Result<Option<DeadLetterCursor>, Api
     text.map(str::parse).transpose().map_err(|why| invalid(format!("\"cursor\": {why}")))
 }
 
-pub(super) fn limit(given: Option<usize>) -> Result<usize, ApiError> {
+/// How many at most: `usual` where it is not said.
+pub(super) fn limit(given: Option<usize>, usual: usize, most: usize) -> Result<usize, ApiError> {
     match given {
-        None => Ok(USUAL),
-        Some(given) if (1..=MOST).contains(&given) => Ok(given),
-        Some(_) => Err(invalid(format!("\"limit\" is between 1 and {MOST}"))),
+        None => Ok(usual),
+        Some(given) if (1..=most).contains(&given) => Ok(given),
+        Some(_) => Err(invalid(format!("\"limit\" is between 1 and {most}"))),
     }
 }
 

@@ -92,11 +92,10 @@ fn base64(bytes: &[u8]) -> String {
 pub(crate) async fn list(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
     let tenant = enter(&app, request.headers(), request.uri())?;
     let params = Params::new(request.uri());
+    params.only(&["tenant", "table", "code", "reason", "from", "until", "held", "limit", "cursor"])?;
     let filter = FilterText::of(&params)?.read(app.publishing.clock.wall())?;
-    let wanted = match params.get("limit")? {
-        None => LISTED,
-        Some(text) => limit(Some(text.parse().map_err(|_| invalid("\"limit\" is a number"))?))?.min(MOST_LISTED),
-    };
+    let wanted = params.get("limit")?.map(|text| text.parse().map_err(|_| invalid("\"limit\" is a number")));
+    let wanted = limit(wanted.transpose()?, LISTED, MOST_LISTED)?;
     let cursor = cursor(params.get("cursor")?.as_deref())?;
     let query = DeadLetterQuery { ids: None, filter, cursor, limit: wanted };
     let page = app.publishing.broker.dead_letters(&tenant.runtime.tenant, &query).await;
@@ -112,6 +111,7 @@ pub(crate) async fn show(
     request: Request,
 ) -> Result<Response, ApiError> {
     let tenant = enter(&app, request.headers(), request.uri())?;
+    Params::new(request.uri()).only(&["tenant"])?;
     let wanted = id(&name)?;
     let query = DeadLetterQuery { ids: Some(vec![wanted]), limit: 1, ..DeadLetterQuery::default() };
     let page = app.publishing.broker.dead_letters(&tenant.runtime.tenant, &query).await;
@@ -138,6 +138,7 @@ struct Count<'a> {
 pub(crate) async fn counts(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
     let named = enter(&app, request.headers(), request.uri())?;
     let params = Params::new(request.uri());
+    params.only(&["tenant", "table"])?;
     let only = params.get("tenant")?.map(|_| named.runtime.tenant.clone());
     let table = FilterText::of(&params)?.read(app.publishing.clock.wall())?.table;
     let status = app.publishing.broker.status().await.map_err(|error| failed(&error))?;
