@@ -94,6 +94,27 @@ impl Rig {
         self.database.query(sql).await.unwrap()
     }
 
+    /// Changes a table under inserts, and waits until its parts are changed. The engine may fail on a part that an insert
+    /// wrote meanwhile (341), which has the new columns already: what it tries in vain for long is given up.
+    pub(crate) async fn alter(&self, sql: &str) {
+        self.sql(&format!("{sql} SETTINGS alter_sync = 0, mutations_sync = 0")).await;
+        let began = tokio::time::Instant::now();
+        until(WITHIN, "the table's parts to be changed", || async {
+            let left = "SELECT count(), any(latest_fail_reason) FROM system.mutations \
+                        WHERE database = currentDatabase() AND NOT is_done";
+            let left = self.sql(left).await;
+            if left.starts_with("0\t") {
+                return Ok(());
+            }
+            if began.elapsed() > Duration::from_secs(10) && left.contains("UNKNOWN_IDENTIFIER") {
+                self.sql("KILL MUTATION WHERE database = currentDatabase() AND NOT is_done").await;
+            }
+            Err(anyhow::anyhow!("{sql}: {left}"))
+        })
+        .await
+        .unwrap();
+    }
+
     pub(crate) async fn number(&self, sql: &str) -> u64 {
         self.sql(sql).await.trim().parse().unwrap()
     }

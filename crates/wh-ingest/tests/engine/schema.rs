@@ -72,7 +72,7 @@ async fn columns_come_go_widen_and_are_renamed_under_five_thousand_rows_a_second
         "ALTER TABLE t DROP COLUMN x",
     ] {
         flow.more().await;
-        rig.sql(sql).await;
+        rig.alter(sql).await;
     }
     flow.more().await;
     let all = flow.end().await;
@@ -97,7 +97,7 @@ async fn rows_of_a_column_that_was_dropped_are_held_and_never_get_its_default() 
     let more = |id: u64| if id.is_multiple_of(10) { format!(",\"named\":1,\"b\":\"b{id}\"") } else { String::new() };
     let flow = Flow::start(&rig, "t", more);
     flow.more().await;
-    rig.sql("ALTER TABLE t DROP COLUMN b").await;
+    rig.alter("ALTER TABLE t DROP COLUMN b").await;
     let dropped = flow.more().await;
     let again = flow.more().await;
     let all = flow.end().await;
