@@ -28,6 +28,7 @@ pub struct Memory {
     refuse: Mutex<Option<String>>,
     failing: Mutex<Option<(Table, Failure)>>,
     down: Mutex<Option<Failure>>,
+    limit: Mutex<Option<u64>>,
     asked: AtomicUsize,
     pool: String,
     stored: watch::Sender<usize>,
@@ -42,6 +43,7 @@ impl Default for Memory {
             refuse: Mutex::default(),
             failing: Mutex::default(),
             down: Mutex::default(),
+            limit: Mutex::default(),
             asked: AtomicUsize::new(0),
             pool: "memory".to_owned(),
             stored: watch::Sender::new(0),
@@ -65,6 +67,11 @@ impl Memory {
     /// Fails every insert.
     pub fn fail_all(&self, failure: Option<Failure>) {
         *self.down.lock() = failure;
+    }
+
+    /// Has memory for so many rows at once and no more, as ClickHouse says with 241; 0: for none.
+    pub fn limit(&self, rows: Option<u64>) {
+        *self.limit.lock() = rows;
     }
 
     /// How many inserts were asked for, failed ones included.
@@ -134,6 +141,10 @@ impl Sink for Memory {
             && table == insert.table
         {
             return Err(error(*failure, "this table fails".to_owned(), None));
+        }
+        if self.limit.lock().is_some_and(|rows| insert.rows > rows) {
+            let refused = error(Failure::Unavailable, "memory limit exceeded".to_owned(), None);
+            return Err(SinkError { splittable: true, ..refused });
         }
         let plain = frame::decode(insert.encoding, &insert.frames.concat(), 256 << 20)
             .map_err(|e| error(Failure::Rejected, e.to_string(), None))?;

@@ -217,6 +217,14 @@ impl TableRows {
         (!chunk.is_empty()).then_some(chunk)
     }
 
+    /// An insert is done: its rows are stored. Gives the blocks that are now done whole.
+    pub(crate) fn stored(&mut self, id: WorkId, now: Mono, options: &Options) -> Vec<AckToken> {
+        if let Some(rows) = self.line.get(id).map(|item| item.work.chunk().rows()) {
+            self.size.stored(rows, now, options);
+        }
+        self.done(id)
+    }
+
     /// Work is done: its rows are stored or parked. Gives the blocks that are now done whole.
     pub(crate) fn done(&mut self, id: WorkId) -> Vec<AckToken> {
         let Some(work) = self.line.done(id) else { return Vec::new() };
@@ -234,7 +242,8 @@ impl TableRows {
         tokens
     }
 
-    /// An insert failed. Gives whether to wait before the next try: a refusal is looked into at once.
+    /// An insert failed. Gives whether to wait before the next try: a refusal is looked into at once, and
+    /// what is too large is halved at once, as long as size may be the trouble.
     pub(crate) fn failed(&mut self, id: WorkId, error: &SinkError, now: Mono, options: &Options) -> bool {
         let Some(item) = self.line.get_mut(id) else { return true };
         item.running = false;
@@ -270,13 +279,15 @@ impl TableRows {
             return false;
         }
         if error.splittable {
-            self.size.too_large(rows, now, options);
-        } else if error.table_scoped && error.failure == Failure::Unavailable {
-            self.size.too_often(now, options);
+            // of the two that may be cured by size, too many partitions are the table's own, memory is the server's
+            let waits = self.size.too_large(rows, !error.table_scoped, now, options);
+            if rows > 1 {
+                self.line.halve(id, false);
+            }
+            return waits;
         }
-        if error.splittable && rows > 1 {
-            self.line.halve(id, false);
-            return false;
+        if error.table_scoped && error.failure == Failure::Unavailable {
+            self.size.too_often(now, options);
         }
         // Same rows, same token, until it is answered (decision D9): the chunk stays as it is.
         true

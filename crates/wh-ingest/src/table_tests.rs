@@ -6,6 +6,9 @@ use proptest::prelude::*;
 use std::collections::{BTreeSet, HashSet};
 use wh_types::{Block, BlockId, Clock, Cursor, Epoch, SystemClock, Timestamp, frame};
 
+#[path = "table_memory_tests.rs"]
+mod memory;
+
 pub(crate) fn block(n: u8, rows: &[&str]) -> Block {
     let plain = rows.iter().map(|row| format!("{row}\n")).collect::<String>();
     Block {
@@ -242,7 +245,7 @@ fn what_was_too_large_is_not_tried_again_for_a_while() {
                 assert!(!rows.failed(id, &too_large(), at, &options));
             } else {
                 stored.extend(texts(rows, work.chunk()));
-                rows.done(id);
+                rows.stored(id, at, &options);
             }
         }
         std::mem::take(&mut tried)

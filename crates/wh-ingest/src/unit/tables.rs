@@ -4,7 +4,7 @@ use super::{Slot, UnitLoop};
 use crate::{
     Sink,
     gate::Ask,
-    line::{Work, WorkId},
+    line::Work,
     metrics::{self, Raised},
     table::{Due, Load, TableRows},
     work::{self, End, Ended, Key, insert, park},
@@ -180,7 +180,7 @@ impl UnitLoop {
             End::Stored(took) => {
                 metrics::inserted(&table, rows, took);
                 metrics::progress(self.unit, rows);
-                self.done(key, id);
+                self.done(key, |table| table.stored(id, now, &shared.options));
                 self.recovers(key, pool, true);
             }
             End::Parked(first) => {
@@ -191,7 +191,7 @@ impl UnitLoop {
                     let fate = if shared.options.dead_letters { "parked" } else { "dropped" };
                     warn!(%tenant, %table, rows, "{rows} rows of {table} were refused and are {fate}, of late {first}");
                 }
-                self.done(key, id);
+                self.done(key, |table| table.done(id));
             }
             End::Failed(error, took) => {
                 metrics::insert(error.failure.name(), took);
@@ -201,7 +201,7 @@ impl UnitLoop {
                         return;
                     }
                 } else {
-                    // It answered, with a refusal: the pool works.
+                    // It answered, with a refusal or that it is too much at once: the pool works.
                     debug!(%tenant, %table, rows, %error, "insert into {table} refused, isolating");
                     self.recovers(key, pool, false);
                 }
@@ -222,10 +222,10 @@ impl UnitLoop {
     }
 
     /// Work of a table is done: what it holds no longer is settled.
-    fn done(&mut self, key: Key, id: WorkId) {
+    fn done(&mut self, key: Key, done: impl FnOnce(&mut TableRows) -> Vec<AckToken>) {
         let Some(slot) = self.tables.get_mut(key).and_then(Option::as_mut) else { return };
         let mut settled = slot.rows.held();
-        let tokens = slot.rows.done(id);
+        let tokens = done(&mut slot.rows);
         settled.sub(slot.rows.held());
         self.held.sub(settled);
         self.settle_later(tokens, Verdict::Ack);

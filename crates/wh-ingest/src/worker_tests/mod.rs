@@ -1,6 +1,7 @@
 //! The worker over the queue in memory and the sink in memory, in paused time.
 
 mod backing;
+mod memory;
 mod order;
 
 use crate::{Failure, Memory, Options, Parts, Script, Sinks, Worker};
