@@ -152,6 +152,8 @@ async fn a_row_is_parked_found_tried_replayed_and_stored_once() {
     assert_eq!(stored(&system).await, counted(&system).await);
     let purged = dlq(&system, &["purge", "--code", "469", "--yes"]).await;
     assert!(purged.code == 0 && purged.out.contains("1 purged"), "{purged:?}");
+    let gone = dlq(&system, &["purge", id, id, "--yes"]).await;
+    assert!(gone.code == 1 && gone.out.contains("0 looked at, 1 not found"), "{gone:?}");
     depth(&system, 0).await;
     assert_eq!((stored(&system).await, counted(&system).await), (BTreeMap::new(), BTreeMap::new()));
     assert_eq!(

@@ -5,7 +5,7 @@ use crate::{
     case::cases,
     stage::{WIDE, failed, ids, letter, quiet, setup, table, take, tenant},
 };
-use anyhow::ensure;
+use anyhow::{Context as _, ensure};
 use std::time::Duration;
 use wh_mq::{Allowance, DeadLetter, DeadLetterFilter, DeadLetterId, DeadLetterQuery};
 use wh_types::{Class, Cursor, Epoch, Timestamp};
@@ -68,6 +68,12 @@ async fn listed(stage: &Stage, mut query: DeadLetterQuery) -> anyhow::Result<Vec
     loop {
         let page = stage.broker().dead_letters(&tenant("acme"), &query).await?;
         ensure!(page.letters.len() <= query.limit.max(1), "{} of {}", page.letters.len(), query.limit);
+        if let Some(ids) = &query.ids {
+            // the cursor counts ids: what it passed over and did not give is not there
+            let (first, end) = (query.cursor.map_or(0, |at| at.ids()), page.next.map_or(ids.len(), |at| at.ids()));
+            let behind = ids.get(first..end).with_context(|| format!("{first} to {end} of {}", ids.len()))?;
+            ensure!(page.letters.iter().all(|letter| behind.contains(&letter.id)), "not among {behind:?}");
+        }
         came.extend(page.letters);
         ensure!(page.next.is_none() || page.next != query.cursor, "a page leads nowhere");
         query.cursor = page.next;
