@@ -98,7 +98,7 @@ impl Rig {
     /// wrote meanwhile (341), which has the new columns already: what it tries in vain for long is given up.
     pub(crate) async fn alter(&self, sql: &str) {
         self.sql(&format!("{sql} SETTINGS alter_sync = 0, mutations_sync = 0")).await;
-        let began = tokio::time::Instant::now();
+        let began = wh_types::Clock::now(&SystemClock);
         until(WITHIN, "the table's parts to be changed", || async {
             let left = "SELECT count(), any(latest_fail_reason) FROM system.mutations \
                         WHERE database = currentDatabase() AND NOT is_done";
