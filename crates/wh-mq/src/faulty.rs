@@ -11,7 +11,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use wh_types::{Block, BlockId, Cursor, Table, Tenant};
+use wh_types::{Block, BlockId, Cursor, Epoch, Table, Tenant};
 
 /// A method of the port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -187,6 +187,10 @@ impl<B: Broker + ?Sized> Broker for Faulty<B> {
 
     fn unit_of(&self, tenant: &Tenant, table: &Table) -> Unit {
         self.inner.unit_of(tenant, table)
+    }
+
+    fn epoch_of(&self, tenant: &Tenant, table: &Table) -> Option<Epoch> {
+        self.inner.epoch_of(tenant, table)
     }
 
     async fn feed(&self, unit: Unit, budget: Budget) -> Result<Box<dyn Feed>> {

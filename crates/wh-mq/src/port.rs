@@ -71,7 +71,7 @@
 use crate::{BrokerStatus, DeadLetter, DeadLetterId, DeadLetterPage, DeadLetterQuery, From, Happening, Result, Unit};
 use async_trait::async_trait;
 use std::{collections::BTreeSet, fmt::Debug, sync::Arc, time::Duration};
-use wh_types::{Block, BlockId, Cursor, Table, Tenant};
+use wh_types::{Block, BlockId, Cursor, Epoch, Table, Tenant};
 
 /// How a publish of one block ended well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -196,6 +196,12 @@ pub trait Broker: Debug + Send + Sync {
 
     /// Which unit a table's blocks are delivered by.
     fn unit_of(&self, tenant: &Tenant, table: &Table) -> Unit;
+
+    /// The epoch that cursors of a table's blocks have, as it is known now. `None`: it is not known; then nobody can say
+    /// whether a block of before belongs to the same history.
+    fn epoch_of(&self, _tenant: &Tenant, _table: &Table) -> Option<Epoch> {
+        None
+    }
 
     /// Takes a unit.
     ///

@@ -18,7 +18,7 @@ use wh_mq::{
     AckToken, Allowance, Broker, BrokerStatus, Budget, DeadLetter, DeadLetterId, DeadLetterPage, DeadLetterQuery,
     Delivery, Error, Feed, From, History, Kind, Receipt, Result, Settle, Unit, Verdict, sim,
 };
-use wh_types::{Block, BlockId, Clock, Cursor, Mono, Table, Tasks, Tenant};
+use wh_types::{Block, BlockId, Clock, Cursor, Epoch, Mono, Table, Tasks, Tenant};
 
 /// A unit whose owner was silent for so long is anybody's.
 const SILENCE: Duration = Duration::from_secs(10);
@@ -253,6 +253,10 @@ impl Broker for Wire {
 
     fn unit_of(&self, tenant: &Tenant, table: &Table) -> Unit {
         self.queue.unit_of(tenant, table)
+    }
+
+    fn epoch_of(&self, tenant: &Tenant, table: &Table) -> Option<Epoch> {
+        self.queue.epoch_of(tenant, table)
     }
 
     async fn feed(&self, unit: Unit, budget: Budget) -> Result<Box<dyn Feed>> {

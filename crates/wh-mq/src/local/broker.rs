@@ -7,7 +7,7 @@ use crate::{
 };
 use std::{collections::BTreeSet, sync::Arc};
 use tokio::sync::oneshot;
-use wh_types::{Block, BlockId, Cursor, Table, Tenant};
+use wh_types::{Block, BlockId, Cursor, Epoch, Table, Tenant};
 
 /// A broker in this process.
 #[derive(Debug)]
@@ -43,6 +43,10 @@ impl<S: Store> Local<S> {
 
     pub(crate) fn unit_of(&self, tenant: &Tenant, table: &Table) -> Unit {
         self.0.lock().core.unit_of(tenant, table)
+    }
+
+    pub(crate) fn epoch(&self) -> Epoch {
+        self.0.lock().core.epoch()
     }
 
     pub(crate) async fn feed(&self, unit: Unit, budget: Budget) -> Result<Box<dyn Feed>> {
@@ -152,6 +156,9 @@ macro_rules! local_broker {
             }
             fn unit_of(&self, tenant: &wh_types::Tenant, table: &wh_types::Table) -> $crate::Unit {
                 self.$local.unit_of(tenant, table)
+            }
+            fn epoch_of(&self, _: &wh_types::Tenant, _: &wh_types::Table) -> Option<wh_types::Epoch> {
+                Some(self.$local.epoch())
             }
             async fn feed(&self, unit: $crate::Unit, budget: $crate::Budget) -> $crate::Result<Box<dyn $crate::Feed>> {
                 self.$local.feed(unit, budget).await

@@ -18,7 +18,7 @@ use async_trait::async_trait;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use wh_nats::{Connection, Publisher};
 use wh_topology::Role;
-use wh_types::{Block, BlockId, Cursor, Stop, Table, Tasks, Tenant};
+use wh_types::{Block, BlockId, Cursor, Epoch, Stop, Table, Tasks, Tenant};
 
 /// The queue. Cloning gives another handle to the same one; it runs until [`crate::Broker::close`], or until the last
 /// handle is dropped. The connection is the caller's: close it after the queue.
@@ -142,6 +142,10 @@ impl crate::Broker for Broker {
     fn unit_of(&self, tenant: &Tenant, table: &Table) -> Unit {
         let route = self.0.shared.route(tenant, table);
         Unit { partition: route.partition, shard: route.shard }
+    }
+
+    fn epoch_of(&self, tenant: &Tenant, table: &Table) -> Option<Epoch> {
+        Some(self.0.shared.partition_of(tenant, table).epoch())
     }
 
     async fn feed(&self, unit: Unit, budget: Budget) -> Result<Box<dyn Feed>> {
