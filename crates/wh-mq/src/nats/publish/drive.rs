@@ -52,11 +52,22 @@ impl Publish {
         drop(self.window.acquire_many(self.all).await);
     }
 
-    async fn permit(&self, bytes: usize) -> Option<(SemaphorePermit<'_>, SemaphorePermit<'_>)> {
-        let units = u32::try_from(bytes / 1024 + 1).unwrap_or(ROOM).min(ROOM);
+    async fn permit(&self, bytes: usize) -> Option<Permit<'_>> {
         // never closed
-        Some((self.window.acquire().await.ok()?, self.room.acquire_many(units).await.ok()?))
+        Some((self.window.acquire().await.ok()?, self.room.acquire_many(units(bytes)).await.ok()?))
     }
+
+    /// The same, where nobody has to be waited for.
+    fn permit_now(&self, bytes: usize) -> Option<Permit<'_>> {
+        Some((self.window.try_acquire().ok()?, self.room.try_acquire_many(units(bytes)).ok()?))
+    }
+}
+
+/// Room in the window, and for the bytes.
+type Permit<'a> = (SemaphorePermit<'a>, SemaphorePermit<'a>);
+
+fn units(bytes: usize) -> u32 {
+    u32::try_from(bytes / 1024 + 1).unwrap_or(ROOM).min(ROOM)
 }
 
 /// What can be sent, and sent again.
@@ -95,38 +106,102 @@ pub(crate) async fn drive<M: Outgoing>(
     stream: &str,
     messages: Vec<M>,
 ) -> Vec<Result<Place>> {
-    let timeout = shared.spec().choices().publish_timeout;
-    let mut run = Run {
-        shared,
-        stream,
-        timeout,
-        deadline: shared.clock().now() + shared.spec().publish_budget(),
-        lane: Lane::new(messages.len()),
-        errors: messages.iter().map(|_| None).collect(),
-        messages,
-    };
+    let mut run = Run::new(shared, stream, Times::now(shared), messages);
     run.all().await;
-    let failed = |(kind, error): (Kind, Option<wh_nats::Error>)| {
-        let failed = Error::new(op, kind);
-        if let Some(error) = error { failed.with_source(error) } else { failed }
+    run.outcomes(op)
+}
+
+/// Stores one message. Its first attempt, which is mostly its last, goes without what keeps several in order.
+pub(crate) async fn drive_one<M: Outgoing>(
+    shared: &Shared,
+    op: &'static str,
+    stream: &str,
+    message: M,
+) -> Result<Place> {
+    let times = Times::now(shared);
+    let first = attempt(shared, times, &message).await;
+    if let Some(Ok(ack)) = &first
+        && *ack.stream == *stream
+    {
+        return Ok(Place { sequence: ack.sequence, duplicate: ack.duplicate, perhaps_own: false });
+    }
+    let mut run = Run::new(shared, stream, times, vec![message]);
+    if let Some(answered) = first {
+        run.lane.sent(0);
+        run.take(0, answered);
+    }
+    run.all().await;
+    run.outcomes(op).pop().unwrap_or_else(|| Err(Error::new(op, Kind::Bug("a message has no outcome".into()))))
+}
+
+type Answered = std::result::Result<wh_nats::PubAck, wh_nats::Error>;
+
+/// The first attempt of a message, where it can be sent without waiting for a connection.
+async fn attempt<M: Outgoing>(shared: &Shared, times: Times, message: &M) -> Option<Answered> {
+    let may = || !shared.stop.given() && shared.connection.is_connected();
+    if !may() {
+        return None;
+    }
+    let (publish, bytes) = (&shared.publish, message.body().len());
+    let permit = match publish.permit_now(bytes) {
+        Some(permit) => permit,
+        // others have the window
+        None => tokio::time::timeout_at(times.deadline, publish.permit(bytes)).await.ok()??,
     };
-    let outcomes = run.lane.outcomes().into_iter().zip(run.errors);
-    outcomes.map(|(outcome, error)| outcome.map_err(|kind| failed((kind, error)))).collect()
+    let left = times.left(shared).filter(|_| may())?;
+    let answered = publish.publisher.publish(message.subject(), message.headers(), message.body().clone(), left).await;
+    drop(permit);
+    Some(answered)
+}
+
+/// What one call may take.
+#[derive(Clone, Copy)]
+struct Times {
+    /// One attempt.
+    timeout: Duration,
+    /// No attempt outlasts it.
+    deadline: Mono,
+}
+
+impl Times {
+    fn now(shared: &Shared) -> Self {
+        let timeout = shared.spec().choices().publish_timeout;
+        Self { timeout, deadline: shared.clock().now() + shared.spec().publish_budget() }
+    }
+
+    /// How long an attempt that starts now may take; `None` where none may start any more.
+    fn left(self, shared: &Shared) -> Option<Duration> {
+        let left = self.deadline.saturating_duration_since(shared.clock().now());
+        // one with hardly any time would only make an outcome unknown
+        (left >= self.timeout / 5).then_some(left.min(self.timeout))
+    }
 }
 
 struct Run<'a, M> {
     shared: &'a Shared,
     stream: &'a str,
-    timeout: Duration,
-    /// No attempt outlasts it.
-    deadline: Mono,
+    times: Times,
     lane: Lane,
     messages: Vec<M>,
     /// What the last attempt of each failed with.
     errors: Vec<Option<wh_nats::Error>>,
 }
 
-impl<M: Outgoing> Run<'_, M> {
+impl<'a, M: Outgoing> Run<'a, M> {
+    fn new(shared: &'a Shared, stream: &'a str, times: Times, messages: Vec<M>) -> Self {
+        let errors = messages.iter().map(|_| None).collect();
+        Self { shared, stream, times, lane: Lane::new(messages.len()), errors, messages }
+    }
+
+    fn outcomes(self, op: &'static str) -> Vec<Result<Place>> {
+        let failed = |(kind, error): (Kind, Option<wh_nats::Error>)| {
+            let failed = Error::new(op, kind);
+            if let Some(error) = error { failed.with_source(error) } else { failed }
+        };
+        let outcomes = self.lane.outcomes().into_iter().zip(self.errors);
+        outcomes.map(|(outcome, error)| outcome.map_err(|kind| failed((kind, error)))).collect()
+    }
+
     async fn all(&mut self) {
         let mut stalls = 0;
         while !self.lane.done() {
@@ -185,7 +260,7 @@ impl<M: Outgoing> Run<'_, M> {
             if connected {
                 return None;
             }
-            let until = (since + self.timeout).min(self.deadline);
+            let until = (since + self.times.timeout).min(self.times.deadline);
             tokio::select! {
                 changed = watch.changed() => if changed.is_err() { return Some(Kind::Unavailable) },
                 () = tokio::time::sleep_until(until) => return Some(Kind::Unavailable),
@@ -194,11 +269,8 @@ impl<M: Outgoing> Run<'_, M> {
         }
     }
 
-    /// How long an attempt that starts now may take; `None` where none may start any more.
     fn left(&self) -> Option<Duration> {
-        let left = self.deadline.saturating_duration_since(self.shared.clock().now());
-        // one with hardly any time would only make an outcome unknown
-        (left >= self.timeout / 5).then_some(left.min(self.timeout))
+        self.times.left(self.shared)
     }
 
     /// Sends what may be sent, until all that was is answered.
@@ -233,12 +305,12 @@ impl<M: Outgoing> Run<'_, M> {
                     });
                 }
                 // others have the window
-                () = tokio::time::sleep_until(self.deadline), if next.is_some() => {}
+                () = tokio::time::sleep_until(self.times.deadline), if next.is_some() => {}
             }
         }
     }
 
-    fn take(&mut self, index: usize, answered: std::result::Result<wh_nats::PubAck, wh_nats::Error>) {
+    fn take(&mut self, index: usize, answered: Answered) {
         let (answer, error) = match answered {
             Ok(ack) if *ack.stream != *self.stream => {
                 self.shared.faults.note(Fault::AckedElsewhere {

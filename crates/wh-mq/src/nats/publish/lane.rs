@@ -3,7 +3,8 @@
 //!
 //! Messages are pipelined. One that failed stalls its lane: nothing more is sent until all that is on its way was
 //! answered. It is sent again only while none behind it was stored, since it would come after them, or, where it is
-//! certain that it was not stored, while none behind it may have been; else it ends as it stands. The first message
+//! certain that it was not stored, while none behind it may have been; else it ends as it stands. So does one that was
+//! refused while one behind it was on its way and may be stored, whatever an attempt before that came to. The first message
 //! after a stall goes alone, so that a server that still refuses is asked once, not a window full of times.
 //!
 //! One disorder is left: a leader that dies with a message, a next one that is there before the message behind it is
@@ -57,6 +58,10 @@ struct Item {
     state: State,
     /// Some attempt was not answered: whatever comes, only a place is an outcome.
     unanswered: bool,
+    /// The last attempt was refused.
+    refused: bool,
+    /// When it was sent last: how often the lane had been settled.
+    flight: u64,
 }
 
 /// One lane of one call.
@@ -69,12 +74,15 @@ pub(crate) struct Lane {
     stalled: bool,
     /// One at a time, until one is stored.
     careful: bool,
+    /// How often it was settled.
+    flight: u64,
 }
 
 impl Lane {
     pub(crate) fn new(count: usize) -> Self {
-        let items = (0..count).map(|_| Item { state: State::Ready, unanswered: false }).collect();
-        Self { items, next: 0, sent: 0, stalled: false, careful: false }
+        let item = || Item { state: State::Ready, unanswered: false, refused: false, flight: 0 };
+        let items = (0..count).map(|_| item()).collect();
+        Self { items, next: 0, sent: 0, stalled: false, careful: false, flight: 0 }
     }
 
     /// The message that may be sent now, if one may.
@@ -87,7 +95,7 @@ impl Lane {
 
     /// It was handed over.
     pub(crate) fn sent(&mut self, index: usize) {
-        self.items[index].state = State::Sent;
+        (self.items[index].state, self.items[index].flight) = (State::Sent, self.flight);
         self.sent += 1;
         self.next = index + 1;
     }
@@ -112,7 +120,8 @@ impl Lane {
             }
             Answer::Never(kind) => State::Done(Err(if item.unanswered { Kind::Unknown } else { kind })),
             Answer::Refused | Answer::Unanswered => {
-                item.unanswered |= answer == Answer::Unanswered;
+                item.refused = answer == Answer::Refused;
+                item.unanswered |= !item.refused;
                 self.stalled = true;
                 State::Failed
             }
@@ -130,14 +139,20 @@ impl Lane {
         let last = |test: &dyn Fn(&Item) -> bool| self.items.iter().rposition(test).unwrap_or_default();
         let stored = last(&|item| matches!(item.state, State::Done(Ok(_))));
         let perhaps = last(&|item| item.unanswered).max(stored);
+        let just_now = last(&|item| item.unanswered && item.flight == self.flight).max(stored);
         for (index, item) in self.items.iter_mut().enumerate().filter(|(_, item)| item.state == State::Failed) {
             // one that is certainly not stored stays behind all that may be
-            let overtaken = index < if item.unanswered { stored } else { perhaps };
+            let overtaken = match (item.unanswered, item.refused) {
+                (false, _) => index < perhaps,
+                (true, true) => index < just_now,
+                (true, false) => index < stored,
+            };
             item.state = if overtaken { State::Done(Err(given_up(item, Kind::Unavailable))) } else { State::Ready };
         }
         self.stalled = false;
         self.careful = true;
         self.next = 0;
+        self.flight += 1;
         self.ready().is_some()
     }
 

@@ -57,6 +57,9 @@ impl Outgoing for Sent<'_> {
 /// Stores blocks, one outcome each, in the order given.
 pub(crate) async fn blocks(shared: &Shared, blocks: &[Block]) -> Vec<Result<Receipt>> {
     let max_body = max_body(shared);
+    if let [block] = blocks {
+        return vec![alone(shared, block, max_body).await];
+    }
     let mut outcomes: Vec<Option<Result<Receipt>>> = Vec::with_capacity(blocks.len());
     let mut lanes: Vec<TableLane<'_>> = Vec::new();
     let mut known: HashMap<(&Tenant, &Table), usize> = HashMap::new();
@@ -97,22 +100,32 @@ pub(crate) async fn blocks(shared: &Shared, blocks: &[Block]) -> Vec<Result<Rece
     outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(lost)).collect()
 }
 
+/// Stores one block, which has no others to be in order with.
+async fn alone(shared: &Shared, block: &Block, max_body: usize) -> Result<Receipt> {
+    check(block, max_body).map_err(|kind| Error::new(OP, kind))?;
+    let route = shared.route(&block.tenant, &block.table);
+    let subject = shared.names().ingest_subject(route, &Shared::key(&block.tenant, &block.table));
+    let partition = &shared.partitions[route.partition as usize];
+    let place = drive::drive_one(shared, OP, &partition.stream, Sent { subject: &subject, block }).await?;
+    receipt(partition, block, place)
+}
+
+fn receipt(partition: &PartitionStream, block: &Block, place: Place) -> Result<Receipt> {
+    let at = partition.cursor(place.sequence);
+    match place {
+        // the duplicate of an empty block proves rows only where it cannot be that block itself (decision D4)
+        Place { duplicate: true, perhaps_own: true, .. } if block.rows == 0 => Err(Error::new(OP, Kind::Unknown)),
+        Place { duplicate: true, .. } => Ok(Receipt::Duplicate(at)),
+        Place { duplicate: false, .. } => Ok(Receipt::Stored(at)),
+    }
+}
+
 impl TableLane<'_> {
     async fn drive(&self, shared: &Shared, blocks: &[Block]) -> Vec<Result<Receipt>> {
         let own = self.indices.iter().map(|index| &blocks[*index]);
         let sent = own.clone().map(|block| Sent { subject: &self.subject, block }).collect();
         let places = drive::drive(shared, OP, &self.partition.stream, sent).await;
-        own.zip(places).map(|(block, place)| place.and_then(|place| self.receipt(block, place))).collect()
-    }
-
-    fn receipt(&self, block: &Block, place: Place) -> Result<Receipt> {
-        let at = self.partition.cursor(place.sequence);
-        match place {
-            // the duplicate of an empty block proves rows only where it cannot be that block itself (decision D4)
-            Place { duplicate: true, perhaps_own: true, .. } if block.rows == 0 => Err(Error::new(OP, Kind::Unknown)),
-            Place { duplicate: true, .. } => Ok(Receipt::Duplicate(at)),
-            Place { duplicate: false, .. } => Ok(Receipt::Stored(at)),
-        }
+        own.zip(places).map(|(block, place)| place.and_then(|place| receipt(self.partition, block, place))).collect()
     }
 }
 

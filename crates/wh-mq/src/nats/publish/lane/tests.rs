@@ -95,6 +95,31 @@ fn one_that_was_refused_is_not_sent_behind_one_that_may_be_stored() {
 }
 
 #[test]
+fn one_that_was_lost_and_then_refused_is_not_sent_behind_one_that_went_with_it_and_may_be_stored() {
+    let mut lane = Lane::new(3);
+    assert_eq!(send(&mut lane), [0, 1, 2]);
+    for index in 0..3 {
+        lane.answered(index, Answer::Unanswered);
+    }
+    assert!(lane.settle());
+    // alone: what is behind it went before, in order
+    for _ in 0..2 {
+        assert_eq!(send(&mut lane), [0]);
+        lane.answered(0, Answer::Refused);
+        assert!(lane.settle());
+    }
+    assert_eq!(send(&mut lane), [0]);
+    lane.answered(0, stored(5));
+    assert_eq!(send(&mut lane), [1, 2]);
+    lane.answered(1, Answer::Refused);
+    lane.answered(2, Answer::Unanswered);
+    assert!(lane.settle());
+    assert_eq!(send(&mut lane), [2], "the second would stand behind it");
+    lane.answered(2, stored(6));
+    assert_eq!(classes(lane), [None, Some(Class::Unknown), None]);
+}
+
+#[test]
 fn a_refusal_for_good_says_why_unless_an_attempt_was_not_answered() {
     let mut lane = Lane::new(2);
     send(&mut lane);
