@@ -360,8 +360,9 @@ fn url(take: &mut Take<'_>) -> String {
         Ok(uri) if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) => {
             take.problem(url, "must not hold credentials: they are username and password");
         }
-        Ok(uri) if uri.scheme_str() == Some("https") => take.problem(url, "https is not in this version yet"),
-        Ok(uri) if uri.scheme_str() != Some("http") => take.problem(url, "must begin with http://"),
+        Ok(uri) if !matches!(uri.scheme_str(), Some("http" | "https")) => {
+            take.problem(url, "must begin with http:// or https://");
+        }
         Ok(uri) if uri.query().is_some() => take.problem(url, "must not hold a query"),
         Ok(_) => {}
         Err(error) => take.problem(url, format!("is no URL: {error}")),

@@ -143,8 +143,8 @@ pub(crate) const KEYS: &[Key] = &[
         "Where ids of events are kept, to store each event once. `none`: nowhere."),
 
     key("ingest.mode", Kind::Choice(&["strict", "lenient"]), Is("strict"),
-        "`strict` also refuses records that leave out a required column (neither NULL nor a default); `lenient` lets \
-         ClickHouse fill it. Values out of a type's range are ClickHouse's to judge in this version."),
+        "`strict` also refuses records that leave out a required column (neither NULL nor a default), and values that \
+         ClickHouse would store as something else, above all those out of a type's range; `lenient` lets ClickHouse decide."),
     key("ingest.max_body_bytes", Kind::Size(KIB, GIB), Is("16MiB"),
         "The largest request body, decoded."),
     key("ingest.body_budget", Kind::Size(16 * MIB, 64 * GIB), Is("256MiB"),
@@ -202,13 +202,13 @@ pub(crate) const KEYS: &[Key] = &[
         "One line of text or one JSON object for each event."),
 
     key("tenant_defaults.clickhouse.url", Kind::Optional, From("from the next three"),
-        "Where ClickHouse's HTTP interface is, like `http://127.0.0.1:8123`. No credentials in it."),
+        "Where ClickHouse's HTTP interface is, like `http://127.0.0.1:8123` or `https://db:8443`. No credentials in it."),
     key("tenant_defaults.clickhouse.addr", Kind::Text, Is("localhost:9000"),
         "Host and native port, as in `config.json`. Only the host is used."),
     key("tenant_defaults.clickhouse.http_port", Kind::Int(1, 65_535), Is("8123"),
         "The port of the HTTP interface on that host."),
-    key("tenant_defaults.clickhouse.http_scheme", Kind::Choice(&["http"]), Is("http"),
-        "`https` is not in this version yet."),
+    key("tenant_defaults.clickhouse.http_scheme", Kind::Choice(&["http", "https"]), Is("http"),
+        "With `https` the server's certificate is checked against the system's root certificates."),
     key("tenant_defaults.clickhouse.database", Kind::Text, Is("default"),
         "The database whose tables are served."),
     key("tenant_defaults.clickhouse.username", Kind::Text, Is("default"),

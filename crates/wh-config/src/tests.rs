@@ -196,12 +196,14 @@ fn clickhouse_is_found_by_url_or_by_parts_and_not_by_both() {
     assert_eq!(url("{url: 'http://db:8123/'}"), "http://db:8123");
     assert_eq!(url("{addr: 'db:9000', http_port: 80}"), "http://db:80");
     assert_eq!(url("{addr: '[::1]:9000'}"), "http://[::1]:8123");
+    assert_eq!(url("{url: 'https://db'}"), "https://db");
+    assert_eq!(url("{addr: 'db:9440', http_port: 8443, http_scheme: https}"), "https://db:8443");
     let bad = |text: &str, expected: &[&str]| {
         refused(&format!("tenant_defaults: {{clickhouse: {text}}}"), &[], expected);
     };
     bad("{url: 'http://db', http_port: 8123}", &["give one of them"]);
     bad("{url: 'http://me:pw@db'}", &["must not hold credentials"]);
-    bad("{url: 'https://db'}", &["not in this version"]);
+    bad("{url: 'ftp://db'}", &["http:// or https://"]);
     bad("{url: 'http://db/?x=1'}", &["query"]);
     bad("{url: 'db:8123'}", &["tenant_defaults.clickhouse.url"]);
     bad("{addr: db}", &["host:port"]);

@@ -17,6 +17,7 @@ pub mod process;
 pub mod redis;
 mod say;
 pub mod servers;
+pub mod tls;
 mod wait;
 pub mod workspace;
 

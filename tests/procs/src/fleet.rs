@@ -195,16 +195,28 @@ impl Fleet {
     /// # Errors
     /// It is not built.
     pub fn launch(&self, name: &str, program: &str, role: Role) -> Result<Member> {
+        self.start(name, program, role, &self.nats.urls())
+    }
+
+    /// The same with something between the process and the queue's server, at `url`.
+    ///
+    /// # Errors
+    /// As [`Self::launch`].
+    pub fn launch_over(&self, name: &str, program: &str, role: Role, url: &str) -> Result<Member> {
+        self.start(name, program, role, &[url.to_owned()])
+    }
+
+    fn start(&self, name: &str, program: &str, role: Role, urls: &[String]) -> Result<Member> {
         let port = wh_testkit::free_port()?;
         let file = self.dir.path().join(format!("{name}.yaml"));
-        fs::write(&file, self.config(name, role, port)?)?;
+        fs::write(&file, self.config(name, role, port, urls)?)?;
         Member::start(name, program, &file, port, KEY)
     }
 
-    fn config(&self, name: &str, role: Role, port: u16) -> Result<String> {
+    fn config(&self, name: &str, role: Role, port: u16, urls: &[String]) -> Result<String> {
         let (dir, Setup { partitions, shards, replicas, lease, wait, log, more, .. }) = (self.dir.path(), &self.setup);
         let (key, password, data) = (dir.join("operator.key"), dir.join("password"), dir.join("data"));
-        let (urls, user, clickhouse) = (self.nats.urls(), role.user(), &self.clickhouse);
+        let (user, clickhouse) = (role.user(), &self.clickhouse);
         let mut text = String::new();
         writeln!(text, "data_dir: {data:?}\ninstance_id: {name}\nserver: {{port: {port}}}")?;
         writeln!(text, "auth: {{operator_key_file: {key:?}}}\nlog: {{level: {log}}}")?;

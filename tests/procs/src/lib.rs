@@ -5,6 +5,7 @@ mod fleet;
 mod load;
 mod member;
 mod servers;
+mod stops_at;
 mod system;
 mod traffic;
 
@@ -12,6 +13,7 @@ pub use fleet::{Fleet, Setup, even};
 pub use load::{Sent, Writers};
 pub use member::Member;
 pub use servers::Servers;
+pub use stops_at::StopsAt;
 pub use system::{System, TABLE, config};
 pub use traffic::{Accepted, Found, Traffic, create_tables, table};
 pub use wh_topology::Role;

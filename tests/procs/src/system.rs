@@ -24,6 +24,8 @@ pub struct System {
     pub wavehouse: Process,
     dir: TempDir,
     port: u16,
+    /// Root certificates that the process trusts, instead of the system's.
+    roots: Option<PathBuf>,
 }
 
 /// A configuration file's text. `more` is added at the end, as YAML.
@@ -69,13 +71,21 @@ impl System {
     /// # Errors
     /// As [`Self::start`].
     pub async fn behind(engine: clickhouse::Server, url: &str, more: &str) -> Result<Self> {
+        Self::trusting(engine, url, None, more).await
+    }
+
+    /// The same where the process trusts the certificates in a file, and no others.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub async fn trusting(engine: clickhouse::Server, url: &str, roots: Option<PathBuf>, more: &str) -> Result<Self> {
         let dir = tempfile::tempdir()?;
         let port = free_port()?;
         let key = dir.path().join("operator.key");
         fs::write(&key, KEY)?;
         fs::write(dir.path().join("config.yaml"), config(&dir.path().join("data"), &key, port, url, more))?;
-        let wavehouse = launch(dir.path())?;
-        let mut system = Self { engine, wavehouse, dir, port };
+        let wavehouse = launch(dir.path(), roots.as_deref())?;
+        let mut system = Self { engine, wavehouse, dir, port, roots };
         system.ready().await?;
         Ok(system)
     }
@@ -94,7 +104,7 @@ impl System {
     /// # Errors
     /// As [`Self::start`].
     pub async fn restart(&mut self) -> Result<()> {
-        self.wavehouse = launch(self.dir.path())?;
+        self.wavehouse = launch(self.dir.path(), self.roots.as_deref())?;
         self.ready().await
     }
 
@@ -169,11 +179,14 @@ impl System {
     }
 }
 
-fn launch(dir: &Path) -> Result<Process> {
-    Process::launch("wavehouse", workspace::binary("wavehouse", "wavehouse")?)
+fn launch(dir: &Path, roots: Option<&Path>) -> Result<Process> {
+    let launch = Process::launch("wavehouse", workspace::binary("wavehouse", "wavehouse")?)
         .args(["serve", "--config"])
-        .arg(dir.join("config.yaml"))
-        .start()
+        .arg(dir.join("config.yaml"));
+    match roots {
+        Some(file) => launch.env("SSL_CERT_FILE", file).start(),
+        None => launch.start(),
+    }
 }
 
 async fn succeeds(url: String) -> Result<()> {

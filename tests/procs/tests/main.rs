@@ -11,3 +11,4 @@ mod guide_dlq;
 mod outage;
 mod round_trip;
 mod uploads;
+mod tls;

@@ -1,11 +1,14 @@
 //! ClickHouse is away, slow, full, or forbids: rows wait, none is parked, each is stored once.
 
-use crate::rig::{Rig, WITHIN, plain, quick};
+use crate::rig::{Rig, WITHIN, plain, quick, rows};
 use std::time::Duration;
+use wh_ingest::Options;
 use wh_testkit::{
+    clickhouse::{Database, Server},
     fault::{Action, Rule},
     until,
 };
+use wh_types::{Backoff, Clock, SystemClock};
 
 const TABLE: &str = "CREATE TABLE t (id UInt64) ENGINE = MergeTree ORDER BY id \
                      SETTINGS non_replicated_deduplication_window = 1000";
@@ -84,6 +87,28 @@ async fn an_answer_lost_after_the_commit_stores_the_batch_once() {
     rig.stop().await;
 }
 
+/// What a token was used for in one partition must not be taken for rows of another.
+#[tokio::test]
+async fn answers_lost_for_rows_of_several_partitions_store_each_row_once() {
+    let rig = Rig::new(
+        quick(),
+        &["CREATE TABLE t (id UInt64, p UInt8) ENGINE = MergeTree ORDER BY id PARTITION BY p \
+        SETTINGS non_replicated_deduplication_window = 1000"],
+    )
+    .await;
+    let rule = rig.proxy.add(Rule::insert(Action::DropReply).every(2).times(8));
+    for n in 0..12 {
+        // one partition, the other, and both
+        let partition = |id: u64| format!(",\"p\":{}", if n % 3 == 2 { id % 2 } else { n % 3 });
+        rig.publish("t", &rows(n * 100..n * 100 + 100, partition)).await;
+        rig.settled().await;
+    }
+    assert_eq!(rig.proxy.fired(rule), 8);
+    assert_eq!(rig.sql("SELECT count(), uniqExact(id), countIf(p = 0) FROM t").await, "1200\t1200\t600");
+    assert!(rig.letters().await.is_empty());
+    rig.stop().await;
+}
+
 #[tokio::test]
 async fn rows_wait_for_a_user_that_may_not_insert_and_are_stored_once_it_may() {
     // one may not insert into this database (497), one may write nothing at all (164)
@@ -106,4 +131,62 @@ async fn rows_wait_for_a_user_that_may_not_insert_and_are_stored_once_it_may() {
         assert!(rig.letters().await.is_empty());
         rig.stop().await;
     }
+}
+
+/// Waits until so many rows are stored, and says how long that took.
+async fn stored(rig: &Rig, rows: u64) -> Duration {
+    let began = SystemClock.now();
+    until(WITHIN, "the rows that came meanwhile", || async {
+        let found = rig.number("SELECT uniqExact(id) FROM t").await;
+        if found == rows { Ok(()) } else { Err(anyhow::anyhow!("{found} of {rows}")) }
+    })
+    .await
+    .unwrap();
+    began.elapsed()
+}
+
+/// The worker's times are a three-hundredth of the defaults, and so is an hour: 12 s, half of them spent hanging and half
+/// dead. An insert's own time stays longer, as the machine may be slow.
+#[tokio::test]
+async fn an_hour_of_an_engine_that_hangs_and_dies_in_short_leaves_an_empty_dead_letter_store() {
+    let mut engine = Server::start().await.unwrap();
+    let options = Options {
+        batch_wait: Duration::from_millis(50),
+        backoff: Backoff::half_jitter(Duration::from_millis(3), Duration::from_millis(100)),
+        insert_timeout: Duration::from_secs(1),
+        ..quick()
+    };
+    let rig = Rig::on(Database::on(engine.endpoint()).await.unwrap(), options).await;
+    rig.sql(TABLE).await;
+    rig.work();
+    rig.publish("t", &plain(0..500)).await;
+    rig.settled().await;
+    let (mut next, mut figures) = (500, Vec::new());
+    for hangs in [true, false, true, false] {
+        let before = rig.inserts();
+        let broken = if hangs { engine.pause() } else { engine.crash() };
+        broken.unwrap();
+        let began = SystemClock.now();
+        while began.elapsed() < Duration::from_secs(3) {
+            rig.publish("t", &plain(next..next + 500)).await;
+            next += 500;
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        let tries = rig.inserts() - before;
+        assert!(rig.letters().await.is_empty());
+        let mended = if hangs { engine.resume() } else { engine.restart().await };
+        mended.unwrap();
+        figures.push((if hangs { "hung" } else { "dead" }, tries, stored(&rig, next).await));
+    }
+    rig.settled().await;
+    assert!(rig.letters().await.is_empty(), "{:?}", rig.letters().await.first());
+    assert_eq!(rig.sql("SELECT uniqExact(id), sum(DISTINCT id) FROM t").await, {
+        let sum = next * (next - 1) / 2;
+        format!("{next}\t{sum}")
+    });
+    let doubled = rig.number("SELECT count() FROM t").await - next;
+    println!(
+        "{next} rows, {doubled} of them twice, no dead letter; outages of 3 s, tries in each, time to catch up: {figures:?}"
+    );
+    rig.stop().await;
 }

@@ -38,7 +38,11 @@ pub(crate) fn quick() -> Options {
 impl Rig {
     /// Without a worker yet.
     pub(crate) async fn idle(options: Options) -> Self {
-        let database = database().await.unwrap();
+        Self::on(database().await.unwrap(), options).await
+    }
+
+    /// On a database that is not on the engine which tests share.
+    pub(crate) async fn on(database: Database, options: Options) -> Self {
         let proxy = Proxy::start(database.url()).await.unwrap();
         let broker = sim::Broker::new(sim::Options {
             epoch: Epoch(7),

@@ -9,7 +9,10 @@ use std::{
     },
     time::Duration,
 };
-use wh_testkit::until;
+use wh_testkit::{
+    fault::{Action, Rule},
+    until,
+};
 use wh_types::{Stop, Tasks};
 
 /// 5,000 rows a second into one table, in blocks of 250, until it is told to stop.
@@ -213,5 +216,25 @@ async fn a_column_of_another_type_refuses_only_what_it_cannot_take() {
     assert_eq!(rig.sql("SELECT count(), sum(v) FROM t").await, "99\t9900");
     let letters = rig.letters().await;
     assert_eq!((letters.len(), letters[0].id.0.row, letters[0].retry_until), (1, 50, None));
+    rig.stop().await;
+}
+
+/// As far as one node can be two replicas: who refuses a column that the schema has is a replica which did not apply the
+/// change yet, and the next one that is asked has it.
+#[tokio::test]
+async fn a_replica_that_is_late_with_a_column_costs_no_row() {
+    let rig = Rig::new(quick(), &["CREATE TABLE t (id UInt64, x UInt8) ENGINE = MergeTree ORDER BY id"]).await;
+    let late = |name: &str, code| Action::Error { code, name: name.into(), status: 404, message: "x".into() };
+    for (n, (name, code)) in
+        [("NO_SUCH_COLUMN_IN_TABLE", 16), ("UNKNOWN_IDENTIFIER", 47), ("INCORRECT_DATA", 117)].into_iter().enumerate()
+    {
+        let rule = rig.proxy.add(Rule::insert(late(name, code)).times(1));
+        let first = n as u64 * 500;
+        rig.publish("t", &rows(first..first + 500, |_| ",\"x\":1".into())).await;
+        rig.settled().await;
+        assert_eq!(rig.proxy.fired(rule), 1);
+    }
+    assert_eq!(rig.sql("SELECT count(), uniqExact(id), sum(x) FROM t").await, "1500\t1500\t1500");
+    assert!(rig.letters().await.is_empty());
     rig.stop().await;
 }
