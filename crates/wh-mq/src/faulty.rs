@@ -1,8 +1,9 @@
 //! A wrapper that makes any queue fail on purpose, after a script. Adds no behaviour of its own.
 
 use crate::{
-    AckToken, Allowance, Broker, BrokerStatus, Budget, DeadLetter, DeadLetterId, DeadLetterPage, DeadLetterQuery,
-    Delivery, Error, Feed, From, Happening, History, Kind, Receipt, Result, Settle, Unit, Verdict,
+    AckToken, Allowance, Began, Broker, BrokerStatus, Budget, DeadLetter, DeadLetterId, DeadLetterPage,
+    DeadLetterQuery, Delivery, Error, Feed, Floor, From, Happening, History, Kind, Marks, Progress, Reader, Receipt,
+    Result, Settle, Unit, Verdict,
 };
 use async_trait::async_trait;
 use parking_lot::Mutex;
@@ -48,6 +49,12 @@ pub enum Op {
     Release,
     /// [`History::next`].
     HistoryNext,
+    /// [`Marks::announce`].
+    Announce,
+    /// [`Marks::hear`].
+    Hear,
+    /// [`Marks::floor`].
+    Floor,
 }
 
 /// What goes wrong.
@@ -215,6 +222,10 @@ impl<B: Broker + ?Sized> Broker for Faulty<B> {
         one!(self, Op::Unowned, "unowned", self.inner.unowned().await)
     }
 
+    fn marks(&self) -> Arc<dyn Marks> {
+        Arc::new(FaultyMarks { inner: self.inner.marks(), script: self.script.clone() })
+    }
+
     async fn history(&self, tenant: &Tenant, table: &Table, from: From) -> Result<Box<dyn History>> {
         let inner = one!(self, Op::History, "history", self.inner.history(tenant, table, from).await)?;
         Ok(Box::new(FaultyHistory { inner, script: self.script.clone() }))
@@ -270,6 +281,10 @@ impl Feed for FaultyFeed {
         self.inner.unit()
     }
 
+    fn began(&self) -> Began {
+        self.inner.began()
+    }
+
     async fn next(&mut self) -> Result<Option<Delivery>> {
         // a delivery that is lost on its way comes back after ack_wait
         match self.script.strike(Op::FeedNext).await {
@@ -323,5 +338,31 @@ impl History for FaultyHistory {
             Some(Fault::Fail(kind)) => Err(Error::new("next", kind)),
             Some(Fault::LoseAnswer | Fault::Repeat | Fault::Delay(_)) | None => self.inner.next().await,
         }
+    }
+}
+
+#[derive(Debug)]
+struct FaultyMarks {
+    inner: Arc<dyn Marks>,
+    script: Script,
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl Marks for FaultyMarks {
+    async fn announce(&self, marks: &[Progress]) -> Result<()> {
+        one!(self, Op::Announce, "announce progress", self.inner.announce(marks).await)
+    }
+
+    fn watch(&self, tenant: &Tenant, table: &Table) -> Result<Reader> {
+        self.inner.watch(tenant, table)
+    }
+
+    async fn hear(&self) -> Result<()> {
+        one!(self, Op::Hear, "hear progress", self.inner.hear().await)
+    }
+
+    async fn floor(&self, tenant: &Tenant, table: &Table) -> Result<Floor> {
+        one!(self, Op::Floor, "progress floor", self.inner.floor(tenant, table).await)
     }
 }

@@ -28,6 +28,7 @@ mod metrics;
 #[cfg(feature = "nats")]
 pub mod nats;
 mod port;
+mod progress;
 #[cfg(feature = "sim")]
 pub mod sim;
 mod status;
@@ -39,5 +40,6 @@ pub use dead_letter::{
 pub use error::{Error, Kind, Result};
 pub use happening::{From, Gap, Happening};
 pub use port::{AckToken, Allowance, Broker, Budget, Delivery, Feed, History, Receipt, Settle, Verdict};
+pub use progress::{Began, Floor, MOST_PARKED, Marks, ParkedRow, Progress, Reader};
 pub use status::{BrokerStatus, TenantStatus};
 pub use unit::Unit;

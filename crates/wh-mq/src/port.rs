@@ -68,7 +68,10 @@
 //! # Life
 //! - **mq60** After `close` every method answers `Stopping`, waiting ones too, and what was stored is there on reopen.
 
-use crate::{BrokerStatus, DeadLetter, DeadLetterId, DeadLetterPage, DeadLetterQuery, From, Happening, Result, Unit};
+use crate::{
+    Began, BrokerStatus, DeadLetter, DeadLetterId, DeadLetterPage, DeadLetterQuery, From, Happening, Marks, Result,
+    Unit, progress::NoMarks,
+};
 use async_trait::async_trait;
 use std::{collections::BTreeSet, fmt::Debug, sync::Arc, time::Duration};
 use wh_types::{Block, BlockId, Cursor, Epoch, Table, Tenant};
@@ -233,6 +236,11 @@ pub trait Broker: Debug + Send + Sync {
     /// Safe.
     async fn unowned(&self) -> Result<BTreeSet<Unit>>;
 
+    /// How far tables are on their way into the sink: `progress/port.rs` has its clauses.
+    fn marks(&self) -> Arc<dyn Marks> {
+        Arc::new(NoMarks)
+    }
+
     /// Follows one table.
     ///
     /// # Contract
@@ -305,6 +313,12 @@ pub trait Broker: Debug + Send + Sync {
 pub trait Feed: Debug + Send {
     /// Which unit.
     fn unit(&self) -> Unit;
+
+    /// How far the unit's tables were when it was taken.
+    ///
+    /// # Contract
+    /// mq75.
+    fn began(&self) -> Began;
 
     /// The next block, waiting for one; `None` once halted and everything taken was given, or the broker closed.
     ///

@@ -15,8 +15,9 @@ use std::{
 };
 use tokio::sync::{mpsc, oneshot};
 use wh_mq::{
-    AckToken, Allowance, Broker, BrokerStatus, Budget, DeadLetter, DeadLetterId, DeadLetterPage, DeadLetterQuery,
-    Delivery, Error, Feed, From, History, Kind, Receipt, Result, Settle, Unit, Verdict, sim,
+    AckToken, Allowance, Began, Broker, BrokerStatus, Budget, DeadLetter, DeadLetterId, DeadLetterPage,
+    DeadLetterQuery, Delivery, Error, Feed, Floor, From, History, Kind, Marks, Progress, Reader, Receipt, Result,
+    Settle, Unit, Verdict, sim,
 };
 use wh_types::{Block, BlockId, Clock, Cursor, Epoch, Mono, Table, Tasks, Tenant};
 
@@ -167,6 +168,7 @@ impl Pump {
 struct WireFeed {
     line: Line,
     unit: Unit,
+    began: Began,
     settle: Arc<dyn Settle>,
     asks: mpsc::UnboundedSender<Ask>,
     deliveries: mpsc::UnboundedReceiver<Delivery>,
@@ -177,6 +179,10 @@ struct WireFeed {
 impl Feed for WireFeed {
     fn unit(&self) -> Unit {
         self.unit
+    }
+
+    fn began(&self) -> Began {
+        self.began
     }
 
     async fn next(&mut self) -> Result<Option<Delivery>> {
@@ -232,6 +238,34 @@ impl Settle for WireSettle {
     }
 }
 
+#[derive(Debug)]
+struct WireMarks {
+    line: Line,
+    inner: Arc<dyn Marks>,
+}
+
+#[async_trait]
+impl Marks for WireMarks {
+    async fn announce(&self, marks: &[Progress]) -> Result<()> {
+        self.line.reaches("announce progress").await?;
+        self.inner.announce(marks).await
+    }
+
+    fn watch(&self, tenant: &Tenant, table: &Table) -> Result<Reader> {
+        self.inner.watch(tenant, table)
+    }
+
+    async fn hear(&self) -> Result<()> {
+        self.line.reaches("hear progress").await?;
+        self.inner.hear().await
+    }
+
+    async fn floor(&self, tenant: &Tenant, table: &Table) -> Result<Floor> {
+        self.line.reaches("progress floor").await?;
+        self.inner.floor(tenant, table).await
+    }
+}
+
 #[async_trait]
 impl Broker for Wire {
     async fn publish(&self, blocks: &[Block]) -> Vec<Result<Receipt>> {
@@ -263,10 +297,18 @@ impl Broker for Wire {
         self.line.reaches("feed").await?;
         let feed = self.queue.feed(unit, budget).await?;
         let ((asks, asked), (deliveries, delivered)) = (mpsc::unbounded_channel(), mpsc::unbounded_channel());
-        let settle = feed.settle();
+        let (settle, began) = (feed.settle(), feed.began());
         let pump = Pump { wire: self.clone(), unit, feed, asks: asked, deliveries: Some(deliveries) };
         drop(self.tasks.spawn("queue/feed", pump.run()));
-        Ok(Box::new(WireFeed { line: self.line.clone(), unit, settle, asks, deliveries: delivered, halted: false }))
+        Ok(Box::new(WireFeed {
+            line: self.line.clone(),
+            unit,
+            began,
+            settle,
+            asks,
+            deliveries: delivered,
+            halted: false,
+        }))
     }
 
     async fn release_orphan(&self, unit: Unit) -> Result<()> {
@@ -282,6 +324,10 @@ impl Broker for Wire {
     async fn unowned(&self) -> Result<BTreeSet<Unit>> {
         self.line.reaches("unowned").await?;
         self.queue.unowned().await
+    }
+
+    fn marks(&self) -> Arc<dyn Marks> {
+        Arc::new(WireMarks { line: self.line.clone(), inner: self.queue.marks() })
     }
 
     async fn history(&self, tenant: &Tenant, table: &Table, from: From) -> Result<Box<dyn History>> {

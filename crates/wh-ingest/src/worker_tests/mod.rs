@@ -1,6 +1,7 @@
 //! The worker over the queue in memory and the sink in memory, in paused time.
 
 mod backing;
+mod marks;
 mod memory;
 mod order;
 
@@ -33,6 +34,10 @@ fn table(name: &str) -> Table {
     Table::new(name).unwrap()
 }
 
+fn clock() -> Arc<SimClock> {
+    Arc::new(SimClock::new(Timestamp::from_millis(1_750_000_000_000)))
+}
+
 impl Bench {
     fn new(options: Options) -> Self {
         let sink = Arc::new(Memory::new());
@@ -41,7 +46,14 @@ impl Bench {
 
     /// Over sinks of the test's own; `sink` is the one it looks at.
     fn over(options: Options, sink: Arc<Memory>, sinks: Arc<dyn Sinks>) -> Self {
-        let clock = Arc::new(SimClock::new(Timestamp::from_millis(1_750_000_000_000)));
+        let mut bench = Self::without_worker(&options, sink);
+        bench.run(options, sinks, clock());
+        bench
+    }
+
+    /// Nobody works yet.
+    fn without_worker(options: &Options, sink: Arc<Memory>) -> Self {
+        let clock = clock();
         let broker = sim::Broker::new(sim::Options {
             epoch: Epoch(7),
             shards: 4,
@@ -52,9 +64,7 @@ impl Bench {
             clock: clock.clone(),
         });
         let (stop, tasks, tenant) = (Stop::new(), Tasks::new(), Tenant::default());
-        let mut bench = Self { broker, sink, stop, tasks, next_id: 0, tenant, faults: faulty::Script::new() };
-        bench.run(options, sinks, clock);
-        bench
+        Self { broker, sink, stop, tasks, next_id: 0, tenant, faults: faulty::Script::new() }
     }
 
     fn run(&mut self, options: Options, sinks: Arc<dyn Sinks>, clock: Arc<SimClock>) {

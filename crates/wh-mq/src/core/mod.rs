@@ -5,6 +5,7 @@
 
 mod admit;
 mod deliver;
+mod floor;
 mod held;
 mod history;
 mod letters;

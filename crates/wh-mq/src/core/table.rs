@@ -81,6 +81,8 @@ pub(super) struct TableState<B> {
     pub(super) swept: u64,
     /// Where the last look-up ended: the next is usually beside it.
     hint: u64,
+    /// Position up to which everything is settled, as far as it was looked.
+    open: u64,
     pub(super) due: VecDeque<DueAgain>,
     /// The highest sequence dropped from the front, and the latest time of receipt among the dropped.
     pub(super) floor: u64,
@@ -110,6 +112,7 @@ impl<B> TableState<B> {
             fresh: 0,
             swept: 0,
             hint: 0,
+            open: 0,
             due: VecDeque::new(),
             floor: 0,
             floor_received: None,
@@ -152,6 +155,15 @@ impl<B> TableState<B> {
             self.hint = self.position(index);
             index
         })
+    }
+
+    /// The first block that is not settled, if there is one.
+    pub(super) fn first_unsettled(&mut self) -> Option<u64> {
+        // what is settled stays so: nothing is looked at twice
+        let from = self.index(self.open.max(self.base));
+        let found = (from..self.entries.len()).find(|index| self.entries[*index].unsettled());
+        self.open = self.position(found.unwrap_or(self.entries.len()));
+        found.map(|index| self.entries[index].sequence)
     }
 
     /// Makes every unsettled block fresh again.
@@ -286,6 +298,7 @@ impl<B> TableState<B> {
         self.fresh = self.base + kept_fresh;
         self.swept = self.base + kept_swept;
         self.hint = self.base;
+        self.open = self.base;
     }
 }
 

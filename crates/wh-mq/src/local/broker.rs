@@ -1,9 +1,11 @@
 //! The port, method by method.
 
-use super::{Change, Pending, Shared, Store, feed::LocalFeed, history::LocalHistory, letters, publish};
+use super::{
+    Change, Pending, Shared, Store, feed::LocalFeed, history::LocalHistory, letters, marks::LocalMarks, publish,
+};
 use crate::{
     Allowance, BrokerStatus, Budget, DeadLetter, DeadLetterId, DeadLetterPage, DeadLetterQuery, Error, Feed, From,
-    History, Kind, Receipt, Result, Unit,
+    History, Kind, Marks, Receipt, Result, Unit,
 };
 use std::{collections::BTreeSet, sync::Arc};
 use tokio::sync::oneshot;
@@ -59,6 +61,10 @@ impl<S: Store> Local<S> {
 
     pub(crate) async fn unowned(&self) -> Result<BTreeSet<Unit>> {
         Ok(self.open_for("unowned")?.core.unowned())
+    }
+
+    pub(crate) fn marks(&self) -> Arc<dyn Marks> {
+        Arc::new(LocalMarks(Arc::clone(&self.0)))
     }
 
     pub(crate) async fn history(&self, tenant: &Tenant, table: &Table, from: From) -> Result<Box<dyn History>> {
@@ -122,6 +128,7 @@ impl<S: Store> Local<S> {
         if first {
             S::close(&self.0).await;
             self.0.closed.give();
+            self.0.board.close();
         }
     }
 }
@@ -168,6 +175,9 @@ macro_rules! local_broker {
             }
             async fn unowned(&self) -> $crate::Result<std::collections::BTreeSet<$crate::Unit>> {
                 self.$local.unowned().await
+            }
+            fn marks(&self) -> std::sync::Arc<dyn $crate::Marks> {
+                self.$local.marks()
             }
             async fn history(
                 &self,

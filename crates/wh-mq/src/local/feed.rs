@@ -2,7 +2,7 @@
 
 use super::{Shared, Store};
 use crate::{
-    AckToken, Budget, Delivery, Error, Feed, Kind, Result, Settle, Unit, Verdict,
+    AckToken, Began, Budget, Delivery, Error, Feed, Kind, Result, Settle, Unit, Verdict,
     core::{Next, Out},
 };
 use async_trait::async_trait;
@@ -17,6 +17,7 @@ pub(super) struct LocalFeed<S: Store> {
     shared: Arc<Shared<S>>,
     unit: Unit,
     term: u64,
+    began: Began,
     /// Taken, its body being read: kept here so that a dropped `next` loses nothing.
     taken: Option<Out<S::Body>>,
     released: bool,
@@ -36,7 +37,8 @@ impl<S: Store> LocalFeed<S> {
             return Err(Error::new("feed", Kind::Stopping));
         }
         let term = state.core.take_unit(unit, budget).map_err(|kind| Error::new("feed", kind))?;
-        Ok(Self { shared: Arc::clone(shared), unit, term, taken: None, released: false })
+        let began = Began { floor: state.core.unit_floor(unit.shard), in_order: true };
+        Ok(Self { shared: Arc::clone(shared), unit, term, began, taken: None, released: false })
     }
 
     /// Reads the body of what was taken. A block that cannot be read is put aside: the rest goes on.
@@ -90,6 +92,10 @@ impl<S: Store> Shared<S> {
 impl<S: Store> Feed for LocalFeed<S> {
     fn unit(&self) -> Unit {
         self.unit
+    }
+
+    fn began(&self) -> Began {
+        self.began
     }
 
     async fn next(&mut self) -> Result<Option<Delivery>> {

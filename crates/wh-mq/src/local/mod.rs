@@ -5,6 +5,7 @@ mod broker;
 mod feed;
 mod history;
 mod letters;
+mod marks;
 mod pending;
 mod publish;
 mod store;
@@ -14,7 +15,10 @@ pub(crate) use letters::charge as letter_charge;
 pub(crate) use pending::{Pending, Woken};
 pub(crate) use store::{Change, Finished, Store};
 
-use crate::core::{Core, TableIndex, Tick};
+use crate::{
+    core::{Core, TableIndex, Tick},
+    progress::Board,
+};
 use parking_lot::{Mutex, MutexGuard};
 use std::{
     collections::HashMap,
@@ -50,6 +54,8 @@ pub(crate) struct Shared<S: Store> {
     pub(crate) closed: Stop,
     /// One for each shard: its feed has something to look at.
     units: Vec<Notify>,
+    /// How far tables are.
+    board: Board,
 }
 
 impl<S: Store> Shared<S> {
@@ -58,7 +64,15 @@ impl<S: Store> Shared<S> {
         crate::metrics::describe();
         let units = core.units().iter().map(|_| Notify::new()).collect();
         let state = State { core, closing: false, watchers: HashMap::new(), next_sweep: Tick(0) };
-        Arc::new(Self { state: Mutex::new(state), store, clock, origin, closed: Stop::new(), units })
+        Arc::new(Self {
+            state: Mutex::new(state),
+            store,
+            clock,
+            origin,
+            closed: Stop::new(),
+            units,
+            board: Board::default(),
+        })
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State<S::Body>> {

@@ -6,13 +6,14 @@ use super::{
     history::Hub,
     letters, open,
     options::Options,
+    progress::NatsMarks,
     publish,
     shared::{PartitionStream, Shared},
     status, unit,
 };
 use crate::{
     Allowance, BrokerStatus, Budget, DeadLetter, DeadLetterId, DeadLetterPage, DeadLetterQuery, Error, Feed, From,
-    History, Kind, Receipt, Result, Unit,
+    History, Kind, Marks, Receipt, Result, Unit,
 };
 use async_trait::async_trait;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
@@ -30,6 +31,7 @@ struct Open {
     shared: Arc<Shared>,
     /// Where this process serves.
     hub: Option<Arc<Hub>>,
+    marks: Arc<NatsMarks>,
 }
 
 impl Drop for Open {
@@ -68,7 +70,8 @@ impl Broker {
             drop(shared.tasks.spawn("unit/late", unit::send_late_acks(shared.clone())));
         }
         let hub = if shared.options.role.serves() { Some(Hub::start(&shared).await?) } else { None };
-        Ok(Self(Arc::new(Open { shared, hub })))
+        let marks = NatsMarks::start(&shared).await?;
+        Ok(Self(Arc::new(Open { shared, hub, marks })))
     }
 
     /// What only a wrong topology explains, as it is seen in passing.
@@ -158,6 +161,10 @@ impl crate::Broker for Broker {
 
     async fn unowned(&self) -> Result<BTreeSet<Unit>> {
         unit::unowned(self.ingests("unowned")?).await
+    }
+
+    fn marks(&self) -> Arc<dyn Marks> {
+        Arc::clone(&self.0.marks) as Arc<dyn Marks>
     }
 
     async fn history(&self, tenant: &Tenant, table: &Table, from: From) -> Result<Box<dyn History>> {

@@ -15,6 +15,7 @@ mod history;
 mod letters;
 mod open;
 mod options;
+mod progress;
 mod publish;
 mod shared;
 mod status;

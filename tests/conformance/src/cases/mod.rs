@@ -6,6 +6,7 @@ mod feeds;
 mod history;
 mod life;
 mod limits;
+mod marks;
 mod publishing;
 mod settling;
 mod unknown;
@@ -24,6 +25,7 @@ pub fn all() -> Vec<Case> {
         feeds::CASES,
         history::CASES,
         dead_letters::CASES,
+        marks::CASES,
         life::CASES,
     ];
     chapters.concat()

@@ -49,8 +49,9 @@ pub(super) async fn refused(connection: &Connection, spec: &Spec, role: Role) ->
         source: Some(Box::new(error)),
     };
     let (names, refusals) = (spec.names(), connection.refusals());
-    let (history, leases) = (names.history_subjects(), names.lease_subjects());
-    let wanted = [role.serves().then_some(history), role.ingests().then_some(leases)];
+    let (history, leases, marks) = (names.history_subjects(), names.lease_subjects(), names.progress_subjects());
+    let serves = role.serves();
+    let wanted = [serves.then_some(history), role.ingests().then_some(leases), serves.then_some(marks)];
     let (mut findings, before, mut open) = (Vec::new(), refusals.last(), Vec::new());
     for subject in wanted.into_iter().flatten() {
         open.push(connection.subscribe(&subject).await.map_err(unread)?);

@@ -6,7 +6,9 @@ use super::{
     settler::Order,
     term::{Life, Term},
 };
-use crate::{AckToken, Budget, Delivery, Error, Feed, Kind, Result, Settle, Unit, Verdict, nats::shared::Shared};
+use crate::{
+    AckToken, Began, Budget, Delivery, Error, Feed, Kind, Result, Settle, Unit, Verdict, nats::shared::Shared,
+};
 use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
 use tokio::sync::{mpsc, oneshot};
@@ -20,6 +22,7 @@ pub(super) struct NatsFeed {
     shared: Arc<Shared>,
     term: Arc<Term>,
     control: mpsc::UnboundedSender<Control>,
+    began: Began,
     released: bool,
 }
 
@@ -30,8 +33,13 @@ struct NatsSettle {
 }
 
 impl NatsFeed {
-    pub(super) fn new(shared: Arc<Shared>, term: Arc<Term>, control: mpsc::UnboundedSender<Control>) -> Self {
-        Self { shared, term, control, released: false }
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        term: Arc<Term>,
+        control: mpsc::UnboundedSender<Control>,
+        began: Began,
+    ) -> Self {
+        Self { shared, term, control, began, released: false }
     }
 
     /// What can be given now: a block, the end, or nothing yet.
@@ -60,6 +68,10 @@ impl NatsFeed {
 impl Feed for NatsFeed {
     fn unit(&self) -> Unit {
         self.term.unit
+    }
+
+    fn began(&self) -> Began {
+        self.began
     }
 
     async fn next(&mut self) -> Result<Option<Delivery>> {

@@ -24,4 +24,5 @@ pub(crate) use extra::extra;
 pub(crate) use late::run as send_late_acks;
 pub(crate) use open::{close, open};
 pub(crate) use orphan::{release_orphan, unowned};
+pub(crate) use reading::places;
 pub(crate) use units::Units;

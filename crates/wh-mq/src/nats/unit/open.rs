@@ -5,14 +5,14 @@ use super::{
     feed::NatsFeed,
     metrics, orphan,
     pull::{Pull, Times},
-    reading::read,
+    reading::read_with_places,
     run::Runner,
     settler::{Order, Settler},
     term::Term,
     units::Slot,
 };
 use crate::{
-    Budget, Error, Feed, Kind, Result, Unit,
+    Began, Budget, Error, Feed, Floor, Kind, Result, Unit,
     nats::{error, shared::Shared},
 };
 use futures::{future::join_all, stream::FuturesUnordered};
@@ -42,13 +42,19 @@ pub(crate) async fn open(shared: &Arc<Shared>, unit: Unit, budget: Budget) -> Re
     let (stream, name) = (partition.name(), durable.name.as_str());
     let failed = |error| error::request(OP, error);
     let connection = &shared.connection;
-    let found = read(&connection.api(), stream, name).await.map_err(failed)?;
+    let (found, (settled, delivered)) = read_with_places(&connection.api(), stream, name).await.map_err(failed)?;
     let link = connection.watch();
     let puller = Puller::open(connection, stream, name, PRIORITY_GROUP).await.map_err(failed)?;
     let mut past = shared.units.past(unit);
     let mut desk = Desk::new(budget, durable.ack_wait, std::mem::take(&mut past.attempts), past.last);
+    let delivered = delivered.max(past.delivered_to);
     desk.inherit(past.settled_on(&found.created));
     let left_over = desk.unconfirmed();
+    let began = Began {
+        floor: Floor { epoch: partition.epoch(), settled, delivered },
+        // a reset leaves nothing unsettled
+        in_order: found.unsettled == 0,
+    };
     let (orders, to_settle) = mpsc::unbounded_channel();
     let term = Arc::new(Term::new(unit, desk, orders, found.created.clone()));
     if !left_over.is_empty() {
@@ -84,7 +90,7 @@ pub(crate) async fn open(shared: &Arc<Shared>, unit: Unit, budget: Budget) -> Re
     };
     claimed.set(Some(Slot::Owned(term.clone())));
     shared.tasks.spawn("unit/pull", runner.run());
-    Ok(Box::new(NatsFeed::new(shared.clone(), term, control)))
+    Ok(Box::new(NatsFeed::new(shared.clone(), term, control, began)))
 }
 
 /// Ends every feed of this process: nothing is taken any more, `next` gives `None`, settling answers `Stopping`, and the

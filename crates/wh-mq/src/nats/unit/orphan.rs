@@ -3,7 +3,7 @@
 use super::{
     metrics,
     pull::Reading,
-    reading::reading,
+    reading::{places, reading},
     release::GiveUp,
     term::{Life, Term},
     units::{Slot, pin},
@@ -39,6 +39,8 @@ struct Look {
     leader: String,
     /// The server's clock.
     at: Option<Timestamp>,
+    /// Up to where something was delivered: nobody knows after the reset.
+    delivered: u64,
 }
 
 /// What a look at a unit without an owner here says.
@@ -142,6 +144,7 @@ async fn foreign(shared: &Shared, partition: &PartitionStream, durable: &Durable
             Judgement::Idle => return Ok(()),
             Judgement::Orphaned => {
                 metrics::reset("orphan");
+                shared.units.note_delivered(unit, found.delivered);
                 let blocks = found.reading.unsettled;
                 tracing::info!(%unit, blocks, "unit {unit} has no owner, its blocks are made due");
                 return api.reset(stream, name).await.map(drop).map_err(failed);
@@ -165,7 +168,8 @@ async fn look(api: &Api, stream: &str, durable: &str) -> std::result::Result<Loo
     let info = api.consumer_info(stream, durable).await?;
     let reading = reading(&info).ok_or_else(|| wh_nats::Error::from(wh_nats::Kind::NoResponders))?;
     let leader = info.raw["cluster"]["leader"].as_str().unwrap_or_default().to_owned();
-    Ok(Look { reading, leader, at: info.ts })
+    let delivered = places(&info).map_or(0, |(_, delivered)| delivered);
+    Ok(Look { reading, leader, at: info.ts, delivered })
 }
 
 /// The units that hold unsettled blocks and have no owner (mq29).
@@ -232,7 +236,7 @@ mod tests {
             quiet,
             undelivered: quiet,
         };
-        Look { reading, leader: "n1".to_owned(), at: Some(Timestamp::from_millis(at)) }
+        Look { reading, leader: "n1".to_owned(), at: Some(Timestamp::from_millis(at)), delivered: 0 }
     }
 
     fn with(look: &Look, change: impl FnOnce(&mut Reading)) -> Look {

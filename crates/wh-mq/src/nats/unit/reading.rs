@@ -15,6 +15,15 @@ pub(super) async fn read(api: &Api, stream: &str, durable: &str) -> Result<Readi
     reading(&info).ok_or_else(|| Error::from(Kind::NoResponders))
 }
 
+/// The same, with its [`places`].
+///
+/// # Errors
+/// As [`read`].
+pub(super) async fn read_with_places(api: &Api, stream: &str, durable: &str) -> Result<(Reading, (u64, u64)), Error> {
+    let info = api.consumer_info(stream, durable).await?;
+    reading(&info).zip(places(&info)).ok_or_else(|| Error::from(Kind::NoResponders))
+}
+
 /// What matters of a durable's information. None where nobody leads it: during an election any of its servers may answer,
 /// with what it last heard, and nothing of that can be relied on.
 pub(super) fn reading(info: &ConsumerInfo) -> Option<Reading> {
@@ -33,6 +42,13 @@ pub(super) fn reading(info: &ConsumerInfo) -> Option<Reading> {
         quiet: ago(info.delivered.last_active.max(info.ack_floor.last_active)),
         undelivered: ago(info.delivered.last_active),
     })
+}
+
+/// Up to where everything is settled, and up to where something was delivered, by sequences of the stream. None where
+/// nobody leads the durable.
+pub(crate) fn places(info: &ConsumerInfo) -> Option<(u64, u64)> {
+    let settled = info.ack_floor.stream_seq;
+    (!is_leaderless(&info.raw)).then(|| (settled, info.delivered.stream_seq.max(settled)))
 }
 
 /// A server that is none of a cluster names no cluster.

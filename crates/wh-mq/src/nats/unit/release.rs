@@ -2,7 +2,7 @@
 
 use super::{
     metrics,
-    reading::read,
+    reading::read_with_places,
     run::{Answer, Runner},
     settler::Acks,
     term::{Life, Term},
@@ -200,7 +200,7 @@ impl GiveUp<'_> {
         rest: &[AckSubject],
         patient: bool,
     ) -> std::result::Result<Option<u64>, wh_nats::Error> {
-        let found = read(api, self.stream, self.durable).await?;
+        let (found, (_, delivered_to)) = read_with_places(api, self.stream, self.durable).await?;
         if found.created != self.created {
             return Ok(Some(0));
         }
@@ -223,6 +223,7 @@ impl GiveUp<'_> {
         let mut delivered = found.delivered;
         if found.unsettled > 0 {
             metrics::reset(self.cause);
+            self.shared.units.note_delivered(self.term.unit, delivered_to);
             let reset = api.reset(self.stream, self.durable).await?;
             delivered = reset.delivered.consumer_seq;
         }

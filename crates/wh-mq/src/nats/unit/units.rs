@@ -52,6 +52,8 @@ pub(super) struct Past {
     created: String,
     /// Blocks that were settled without a confirmation.
     settled: Settled<AckSubject>,
+    /// The last sequence delivered before a reset of this process: the server does not know it any more.
+    pub(super) delivered_to: u64,
 }
 
 impl Past {
@@ -138,6 +140,13 @@ impl Units {
         if last > past.last || !attempts.is_empty() {
             (past.attempts, past.last) = (attempts, last);
         }
+    }
+
+    /// Remembers how far a unit was delivered that is about to be reset.
+    pub(super) fn note_delivered(&self, unit: Unit, sequence: u64) {
+        let mut all = self.past.lock();
+        let past = all.entry(unit).or_default();
+        past.delivered_to = past.delivered_to.max(sequence);
     }
 
     /// Remembers what a term settled and nobody confirmed, until the unit is taken here again.
