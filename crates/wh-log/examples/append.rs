@@ -1,7 +1,10 @@
-//! Measures durable appends against the disk's own limit: a plain loop that writes the same bytes and syncs them.
+//! Measures durable appends against two limits: the disk's own, a plain loop that writes the same bytes and syncs them, and
+//! the hand-over's, as many tasks that are told in rounds with nothing in place of the disk.
 //!
 //! `cargo run --profile quick -p wh-log --example append -- [folder] [seconds per case] [writers] [bytes]`
 #![allow(clippy::print_stdout, reason = "it prints a table")]
+
+mod handover;
 
 use std::{
     error::Error,
@@ -58,7 +61,10 @@ fn main() -> Outcome<()> {
     let dir = tempfile::Builder::new().prefix("wh-log-append").tempdir_in(base)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     println!(
-        "{:>7} {:>6} {:>6} {:>10} {:>8} {:>7} {:>7} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}",
+        "disk: the same bytes by a plain loop; hand: as many tasks told in rounds, no disk; binds: the lower of the two"
+    );
+    println!(
+        "{:>7} {:>6} {:>6} {:>10} {:>8} {:>7} {:>7} {:>8} {:>7} {:>8} {:>8} {:>10} {:>10} {:>7} {:>7} {:>5} {:>8} {:>8}",
         "writers",
         "bytes",
         "files",
@@ -67,11 +73,16 @@ fn main() -> Outcome<()> {
         "p50 µs",
         "p99 µs",
         "in group",
-        "raw p50",
-        "raw p99",
-        "of raw",
+        "cpu µs",
+        "disk p50",
+        "disk p99",
+        "disk/s",
+        "hand/s",
+        "of disk",
+        "of hand",
+        "binds",
         "dev/byte",
-        "raw dev"
+        "disk dev"
     );
     for size in [256, 25 * 1024] {
         for writers in [1_usize, 16, 256] {
@@ -105,7 +116,9 @@ async fn case(dir: &Path, writers: usize, size: usize, slice: Duration, recycled
     let before = log.stats();
     let mut raw = Raw::new(&dir.join("raw"), writers * size)?;
     let (mut limit, mut figures, mut cpu) = (Figures::default(), Figures::default(), 0.0);
+    let mut hands = Vec::new();
     for _ in 0..ROUNDS {
+        hands.push(handover::rate(writers, slice / 4).await);
         let device = device_bytes(dir);
         let (took, seconds) = raw.run(slice)?;
         limit.add(took, writers * size, seconds, device_bytes(dir) - device);
@@ -120,10 +133,12 @@ async fn case(dir: &Path, writers: usize, size: usize, slice: Duration, recycled
     log.close().await;
     drop(log);
     std::fs::remove_dir_all(&path)?;
-    let mut ratios: Vec<f64> = figures.rates.iter().zip(&limit.rates).map(|(log, raw)| log / raw).collect();
-    ratios.sort_by(f64::total_cmp);
+    let of_disk = median(figures.rates.iter().zip(&limit.rates).map(|(log, raw)| log / raw));
+    let of_hand = median(figures.rates.iter().zip(&hands).map(|(log, hand)| log / size as f64 / hand));
+    let (disk, hand) = (limit.payload / limit.seconds / size as f64, median(hands.into_iter()));
     println!(
-        "{writers:>7} {size:>6} {:>6} {:>10.0} {:>8.1} {:>7} {:>7} {:>8.1} {:>8.2} {:>8} {:>8} {:>8.2} {:>8.2} {:>8.2}",
+        "{writers:>7} {size:>6} {:>6} {:>10.0} {:>8.1} {:>7} {:>7} {:>8.1} {:>7.2} {:>8} {:>8} {disk:>10.0} {hand:>10.0} \
+         {of_disk:>7.2} {of_hand:>7.2} {:>5} {:>8.2} {:>8.2}",
         if recycled { "reused" } else { "new" },
         figures.appends as f64 / figures.seconds,
         figures.payload / figures.seconds / 1024.0 / 1024.0,
@@ -133,11 +148,17 @@ async fn case(dir: &Path, writers: usize, size: usize, slice: Duration, recycled
         cpu * 1e6 / figures.appends as f64,
         limit.at(0.5),
         limit.at(0.99),
-        ratios[ratios.len() / 2],
+        if disk < hand { "disk" } else { "hand" },
         figures.device_bytes as f64 / figures.payload,
         limit.device_bytes as f64 / limit.payload,
     );
     Ok(())
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
 }
 
 async fn append(log: &Arc<Log>, writers: usize, size: usize, time: Duration) -> Outcome<(Vec<Duration>, f64)> {

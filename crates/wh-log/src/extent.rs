@@ -36,6 +36,11 @@ struct Inner {
 
 /// Reads the file; `Ok(None)`: there is none.
 pub(crate) fn read(disk: &dyn Disk, dir: &Path, log: u64) -> Result<Option<Extent>> {
+    Ok(read_whole(disk, dir, log)?.map(|(_, extent)| extent))
+}
+
+/// The same, with the bytes.
+pub(crate) fn read_whole(disk: &dyn Disk, dir: &Path, log: u64) -> Result<Option<(Vec<u8>, Extent)>> {
     const OP: &str = "read extent";
     let path = dir.join(names::EXTENT);
     let bytes = match read_file(disk, &path, MAX_BYTES) {
@@ -45,7 +50,7 @@ pub(crate) fn read(disk: &dyn Disk, dir: &Path, log: u64) -> Result<Option<Exten
         Err(e) => return Err(Error::path(Kind::Io, OP, &path, e)),
     };
     match Extent::decode(&bytes, log) {
-        Ok(extent) => Ok(Some(extent)),
+        Ok(extent) => Ok(Some((bytes, extent))),
         Err(NoHeader::Broken) => Err(Error::new(Kind::Corrupt, OP, path.display().to_string())),
         Err(NoHeader::Version(version)) => {
             let text = format!("{} has format version {version}, this reads {}", path.display(), crate::FORMAT_VERSION);

@@ -11,11 +11,14 @@
 //! * **Recovered**: [`Log::open`] shows every record that was acknowledged, in order, and what is damaged. With a
 //!   checkpoint ([`Log::write_checkpoint`], [`Opening`]) only what follows it.
 //!
+//! * **Copied** while it is open: [`copy`].
+//!
 //! `docs/log-format.md` has the bytes.
 
 mod batch;
 mod checkpoint;
 mod committer;
+mod copy;
 pub mod disk;
 mod error;
 mod extent;
@@ -35,6 +38,7 @@ mod ticket;
 mod writer;
 
 pub use checkpoint::{Checkpoint, MAX_CHECKPOINT_BYTES};
+pub use copy::{Copied, copy};
 pub use error::{Error, Kind, Result};
 pub use format::{
     FORMAT_VERSION,

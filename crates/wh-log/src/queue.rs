@@ -1,5 +1,7 @@
 //! What waits for the committer: batches in the order they were submitted.
 
+mod gather;
+
 use crate::{
     batch::Batch,
     error::{Error, Kind, Result},
@@ -19,11 +21,7 @@ use std::{
     time::Duration,
 };
 use tokio::sync::{Semaphore, SemaphorePermit};
-use wh_types::Clock;
 
-/// How long the committer looks out for the next append.
-const GATHER_QUIET: Duration = Duration::from_micros(20);
-const GATHER_MOST: Duration = Duration::from_micros(200);
 /// Group buffers kept for the next groups.
 const SPARE_BUFFERS: usize = 3;
 
@@ -46,6 +44,8 @@ enum Sleep {
     No,
     Timed,
     Forever,
+    /// Until so many appends are queued, or a group is full.
+    Gather(usize),
 }
 
 #[derive(Debug)]
@@ -181,7 +181,12 @@ impl Queue {
 
     /// Wakes the committer if this is news to it.
     fn rouse(&self, mut inner: parking_lot::MutexGuard<'_, Inner>, urgent: bool) {
-        let asleep = if urgent { inner.sleep != Sleep::No } else { inner.sleep == Sleep::Forever };
+        let asleep = match inner.sleep {
+            Sleep::No => false,
+            Sleep::Timed => urgent,
+            Sleep::Forever => true,
+            Sleep::Gather(wanted) => urgent && (inner.closing || self.gathered(wanted)),
+        };
         if asleep {
             inner.sleep = Sleep::No;
             drop(inner);
@@ -219,25 +224,6 @@ impl Queue {
         let mut inner = self.inner.lock();
         inner.closing = true;
         self.rouse(inner, true);
-    }
-
-    /// Gives those who were just told of a group the moment they need to append again, so that they share the next
-    /// group with those who wait already. Ends when as many came, or none for a while, or a group is full, or after
-    /// `most`: half of what the last group took, so that nobody waits long for those who do not come.
-    pub(crate) fn gather(&self, told: usize, most: Duration, clock: &dyn Clock) {
-        let begin = clock.now();
-        let (mut seen, mut last) = (self.appends.load(Ordering::Relaxed), begin);
-        let all = seen + told;
-        while seen < all && self.bytes.load(Ordering::Relaxed) < self.group_bytes as usize {
-            std::thread::yield_now();
-            let (appends, now) = (self.appends.load(Ordering::Relaxed), clock.now());
-            if appends > seen {
-                (seen, last) = (appends, now);
-            }
-            if now.duration_since(last) > GATHER_QUIET || now.duration_since(begin) > most.min(GATHER_MOST) {
-                return;
-            }
-        }
     }
 
     /// What to do now, waiting for something. `marked`: the end of the log needs no mark.

@@ -1,5 +1,6 @@
 //! The log as a whole, on real files.
 
+mod copy;
 mod damage;
 mod extent;
 mod faults;

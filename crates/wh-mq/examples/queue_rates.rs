@@ -1,6 +1,9 @@
 //! What the embedded queue does a second: publish, deliver and settle, recovery, replay. Prints a table with the disk's
-//! own limit from the same run. `cargo run --profile quick -p wh-mq --features embedded,sim --example queue_rates`
+//! own limit and the hand-over's from the same run. `cargo run --profile quick -p wh-mq --features embedded,sim --example queue_rates`
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::disallowed_methods, missing_docs, reason = "a measurement")]
+
+#[path = "../../wh-log/examples/handover/mod.rs"]
+mod handover;
 
 use bytes::Bytes;
 use std::{
@@ -145,8 +148,19 @@ fn main() {
     let wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
     let base = std::env::args().nth(2).map_or_else(std::env::temp_dir, Into::into);
     println!(
-        "{:>8} {:>6} {:>8} | {:>12} {:>12} {:>7} {:>7} | {:>12} {:>6}",
-        "writers", "rows", "bytes", "blocks/s", "rows/s", "p50 us", "p99 us", "disk blk/s", "ratio"
+        "{:>8} {:>6} {:>8} | {:>12} {:>12} {:>7} {:>7} | {:>12} {:>12} {:>7} {:>7} {:>5}",
+        "writers",
+        "rows",
+        "bytes",
+        "blocks/s",
+        "rows/s",
+        "p50 us",
+        "p99 us",
+        "disk blk/s",
+        "hand blk/s",
+        "of disk",
+        "of hand",
+        "binds"
     );
     for (writers, rows, size) in
         [(1, 1, 265), (16, 1, 265), (256, 1, 265), (1, 500, 26_000), (16, 500, 26_000), (256, 500, 26_000)]
@@ -159,10 +173,11 @@ fn main() {
         options.default_allowance = allowance();
         let broker = runtime.block_on(embedded::Broker::open(options)).unwrap();
         // in turns: what else the machine is doing meets both
-        let (mut limit, mut stored, mut took) = (0.0, 0, Vec::new());
+        let (mut limit, mut hand, mut stored, mut took) = (0.0, 0.0, 0, Vec::new());
         for _ in 0..TURNS {
             let group = if rows == 1 { writers } else { writers.min(160) };
             limit += raw(dir.path(), size, group, span / (2 * TURNS)) / f64::from(TURNS);
+            hand += runtime.block_on(handover::rate(writers, span / (4 * TURNS))) / f64::from(TURNS);
             let queue: Arc<dyn Broker> = Arc::new(broker.clone());
             let body = Bytes::from(vec![b'x'; size]);
             let (more, times) = runtime.block_on(run(queue, writers, rows, body, span / TURNS));
@@ -174,11 +189,14 @@ fn main() {
         let rate = stored as f64 / span.as_secs_f64();
         let at = |part: usize| took[(took.len() - 1) * part / 100];
         println!(
-            "{writers:>8} {rows:>6} {size:>8} | {rate:>12.0} {:>12.0} {:>7} {:>7} | {limit:>12.0} {:>6.2}",
+            "{writers:>8} {rows:>6} {size:>8} | {rate:>12.0} {:>12.0} {:>7} {:>7} | {limit:>12.0} {hand:>12.0} {:>7.2} \
+             {:>7.2} {:>5}",
             rate * f64::from(rows),
             at(50),
             at(99),
-            rate / limit
+            rate / limit,
+            rate / hand,
+            if limit < hand { "disk" } else { "hand" }
         );
     }
     // the state machine alone, over memory

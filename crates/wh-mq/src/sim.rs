@@ -113,6 +113,11 @@ impl Store for Memory {
 
     fn note_gone(&self, _: &Tenant, _: &[u64], _: u64) {}
 
+    fn weight(_: &Kept) -> usize {
+        // nothing is read
+        0
+    }
+
     fn at_hand(&self, body: &Kept) -> Option<Block> {
         match body {
             Kept::Block(block) => Some(Block::clone(block)),

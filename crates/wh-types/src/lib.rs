@@ -16,6 +16,7 @@ mod secret;
 mod stop;
 mod table;
 mod tenant;
+mod throttle;
 mod timestamp;
 mod topic_key;
 
@@ -32,5 +33,6 @@ pub use secret::{Secret, SecretFileError};
 pub use stop::{Stop, Tasks};
 pub use table::{Table, TableError};
 pub use tenant::{Tenant, TenantError};
+pub use throttle::Throttle;
 pub use timestamp::Timestamp;
 pub use topic_key::TopicKey;

@@ -1,5 +1,7 @@
 //! Reading records by their places.
 
+mod shelf;
+
 use super::{Segment, Segments, retired};
 use crate::{
     disk::read_most,
@@ -8,6 +10,7 @@ use crate::{
     record::{Place, Stored},
 };
 use bytes::Bytes;
+use shelf::Shelf;
 
 const OP: &str = "read";
 /// Records this near to each other are read together: passing over the bytes between costs less than another call.
@@ -21,8 +24,12 @@ impl Segments {
         let segment = self.get(place.segment).ok_or_else(|| retired(OP, place.segment))?;
         let mut bytes = vec![0; place.len as usize];
         let n = self.read_into(&segment, &mut bytes, place.offset)?;
-        match stored(&segment, place, bytes.get(..n).unwrap_or_default()) {
-            Some(stored) => Ok(stored),
+        match whole(&segment, place, bytes.get(..n).unwrap_or_default()) {
+            Some(raw) => {
+                let mut meta = Bytes::from(bytes).split_off(RECORD_HEADER as usize);
+                let body = meta.split_off(usize::from(raw.head.meta_len));
+                Ok(Stored { head: raw.head, meta, body })
+            }
             // it was overwritten while we read
             None if self.get(place.segment).is_none() => Err(retired(OP, place.segment)),
             None => {
@@ -37,6 +44,7 @@ impl Segments {
         let mut all = Vec::with_capacity(places.len());
         let mut rest = places;
         let mut buffer = Vec::new();
+        let mut shelf = Shelf::default();
         while let Some(first) = rest.first() {
             let (run, later) = rest.split_at(together(rest));
             rest = later;
@@ -45,15 +53,22 @@ impl Segments {
                 all.extend(run.iter().map(|place| self.read(*place)));
                 continue;
             };
-            buffer.resize((last.offset + last.len - first.offset) as usize, 0);
-            let n = self.read_into(&segment, &mut buffer, first.offset).unwrap_or(0);
+            let span = (last.offset + last.len - first.offset) as usize;
+            if buffer.len() < span {
+                buffer.resize(span, 0);
+            }
+            let n = self.read_into(&segment, &mut buffer[..span], first.offset).unwrap_or(0);
             for place in run {
                 let at = (place.offset - first.offset) as usize;
                 let bytes = buffer.get(at..(at + place.len as usize).min(n)).unwrap_or_default();
-                // what is wrong with one is told by reading it alone
-                all.push(stored(&segment, *place, bytes).map_or_else(|| self.read(*place), Ok));
+                match whole(&segment, *place, bytes) {
+                    Some(raw) => shelf.put(raw.head, bytes, &mut all),
+                    // what is wrong with one is told by reading it alone
+                    None => all.push(self.read(*place)),
+                }
             }
         }
+        shelf.give(&mut all);
         all
     }
 
@@ -78,16 +93,12 @@ fn together(places: &[Place]) -> usize {
     1 + places.windows(2).take_while(near).count()
 }
 
-/// A record from its bytes, verified.
-fn stored(segment: &Segment, place: Place, bytes: &[u8]) -> Option<Stored> {
+/// A record's header, where the bytes are the whole record as it was written.
+fn whole(segment: &Segment, place: Place, bytes: &[u8]) -> Option<RawRecord> {
     let raw = RawRecord::parse(bytes)?;
     let whole = bytes.len() == place.len as usize
         && raw.len() == bytes.len() as u64
         && raw.verify_head(bytes, segment.seed.mask(place.offset))
         && bytes.get(raw.body_at()..).is_some_and(|body| raw.verify_body(body));
-    whole.then(|| {
-        let mut meta = Bytes::copy_from_slice(bytes.get(RECORD_HEADER as usize..).unwrap_or_default());
-        let body = meta.split_off(usize::from(raw.head.meta_len));
-        Stored { head: raw.head, meta, body }
-    })
+    whole.then_some(raw)
 }

@@ -72,7 +72,12 @@ impl Cache {
     }
 
     pub(super) fn get(&self, place: Place) -> Option<Block> {
-        self.blocks.get(&(place.segment, place.offset)).cloned()
+        let key = (place.segment, place.offset);
+        // blocks come in the order of the log: one from before the oldest is not looked for
+        if self.order.front().is_none_or(|oldest| key < *oldest) {
+            return None;
+        }
+        self.blocks.get(&key).cloned()
     }
 
     /// Forgets what nothing refers to any more.

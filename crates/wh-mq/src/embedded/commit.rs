@@ -178,7 +178,7 @@ fn finish(parts: &Parts, job: Job, now: Mono) -> Done {
         // it is finished only once it ended
         Append::Nothing | Append::Waiting(_) => None,
         Append::Ended(Err(error)) => {
-            if let Some(failed) = parts.inner.lock().trouble.failed(now) {
+            if let Some(failed) = parts.inner.lock().failed.note(1, now) {
                 tracing::warn!(%error, failed, "{failed} appends to the queue's log failed, the last with: {error}");
             }
             return Done { finished: (pending, Err(kind_of(&error))), _held: None };

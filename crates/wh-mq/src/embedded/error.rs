@@ -20,7 +20,12 @@ pub(super) fn kind_of(error: &wh_log::Error) -> Kind {
 
 /// Why a folder could not be opened as a queue. The text names the path, the cause, and the owner where it is locked.
 pub(super) fn open_failed(error: wh_log::Error) -> Error {
+    folder_failed("open queue", error)
+}
+
+/// Why something could not be done with a folder.
+pub(super) fn folder_failed(op: &'static str, error: wh_log::Error) -> Error {
     let full = error.kind() == wh_log::Kind::NoSpace;
     let kind = if full { Kind::NoSpace } else { Kind::Folder(error.to_string()) };
-    Error::new("open queue", kind).with_source(error)
+    Error::new(op, kind).with_source(error)
 }

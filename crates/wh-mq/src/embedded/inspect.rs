@@ -4,7 +4,7 @@
 
 mod untouched;
 
-use super::{Options, recover};
+use super::{Options, error::folder_failed, recover};
 use crate::{Allowance, Error, Kind, Result};
 use std::{
     collections::BTreeMap,
@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 use wh_log::Detail;
-pub use wh_log::{Damage, Missing, Place};
+pub use wh_log::{Copied, Damage, Missing, Place};
 use wh_types::{Cursor, Epoch, Table, Tenant};
 
 /// What a queue's folder holds.
@@ -106,6 +106,17 @@ pub fn inspect(dir: &Path, default: Option<Allowance>) -> Result<Report> {
 /// As [`inspect`]. Damage is no error: it is in the report.
 pub fn verify(dir: &Path, default: Option<Allowance>) -> Result<Report> {
     look(dir, default, Detail::Full)
+}
+
+/// Copies a queue's folder, which a process may have, into another one, which is made or must be empty: what a crash a
+/// moment ago would have left. Blocks that were stored in the last moment may not be in it. Blocking.
+///
+/// # Errors
+/// `Denied` where the folder is none of a queue, the other is not empty, one cannot be read or written, or the queue frees
+/// what is to be copied again and again; the text says which. `Exhausted` where there is no room.
+pub fn copy(from: &Path, to: &Path) -> Result<Copied> {
+    let copied = wh_log::copy(&wh_log::disk::RealDisk, from, to);
+    copied.map_err(|error| folder_failed("copy queue", error))
 }
 
 fn look(dir: &Path, default: Option<Allowance>, detail: Detail) -> Result<Report> {

@@ -6,7 +6,7 @@ use super::{
     checkpoint::Content,
     error::open_failed,
     record::{self, BlockMeta, LetterMeta},
-    store::{Body, Inner, Named, Parts, Trouble},
+    store::{Body, Inner, Named, Parts, TELL_FAILED},
     usage::Usage,
 };
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use wh_log::{Detail, Opening, Place, Position, RecordRef};
-use wh_types::{BlockId, Epoch, Stop, Table, Tasks, Tenant, Timestamp};
+use wh_types::{BlockId, Epoch, Stop, Table, Tasks, Tenant, Throttle, Timestamp};
 
 /// A recovered queue, not running yet.
 #[derive(Debug)]
@@ -143,7 +143,7 @@ pub(super) fn recover(options: &Options, detail: Detail) -> Result<Found> {
         usage: Usage::default(),
         cache: Cache::new(options.cache_bytes),
         jobs: None,
-        trouble: Trouble::default(),
+        failed: Throttle::new(TELL_FAILED),
         kept_ids: content.ids.clone(),
         checkpoint_bytes,
     };

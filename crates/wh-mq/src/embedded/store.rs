@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 use wh_log::{Log, Place, Room, Stored};
-use wh_types::{Block, Mono, Stop, Table, Tasks, Tenant, Timestamp};
+use wh_types::{Block, Stop, Table, Tasks, Tenant, Throttle, Timestamp};
 
 /// A body's handle: where its record stands, and when it was stored.
 pub(crate) type Body = Place;
@@ -35,35 +35,16 @@ pub(super) struct Inner {
     pub(super) cache: Cache,
     /// Where submitted appends are waited for; `None` once closing.
     pub(super) jobs: Option<mpsc::UnboundedSender<Job>>,
-    pub(super) trouble: Trouble,
+    /// Appends that failed.
+    pub(super) failed: Throttle,
     /// Ids that only the checkpoint has any more.
     pub(super) kept_ids: Vec<KeptId>,
     /// Bytes of the last checkpoint; 0: none was written yet.
     pub(super) checkpoint_bytes: u64,
 }
 
-/// What appends met of late.
-#[derive(Debug, Default)]
-pub(super) struct Trouble {
-    /// When a failed append was last logged, and how many were not since.
-    told: Option<Mono>,
-    untold: u64,
-}
-
-impl Trouble {
-    /// A failed append is logged this often.
-    const TELL_EVERY: Duration = Duration::from_secs(10);
-
-    /// Notes a failed append; gives how many are to be logged now, if it is time.
-    pub(super) fn failed(&mut self, now: Mono) -> Option<u64> {
-        self.untold += 1;
-        if self.told.is_some_and(|told| now.saturating_duration_since(told) < Self::TELL_EVERY) {
-            return None;
-        }
-        self.told = Some(now);
-        Some(std::mem::take(&mut self.untold))
-    }
-}
+/// A failed append is logged this often.
+pub(super) const TELL_FAILED: Duration = Duration::from_secs(10);
 
 /// A table's number, and the segment with the record that says so; `None` until one is known to be durable.
 #[derive(Clone, Copy, Debug)]
@@ -262,6 +243,10 @@ impl Store for Disk {
         }
     }
 
+    fn weight(body: &Body) -> usize {
+        body.len as usize
+    }
+
     fn at_hand(&self, body: &Body) -> Option<Block> {
         self.0.inner.lock().cache.get(*body)
     }
@@ -275,6 +260,9 @@ impl Store for Disk {
             bodies.iter().zip(&found).filter(|(_, block)| block.is_none()).map(|(place, _)| *place).collect();
         if missing.is_empty() {
             return found.into_iter().flatten().map(Ok).collect();
+        }
+        if missing.len() == found.len() {
+            return blocking(&self.0, missing, Parts::read_blocks).await;
         }
         let mut read = blocking(&self.0, missing, Parts::read_blocks).await.into_iter();
         let lost = || Err(Kind::Bug("a read without an answer".into()));

@@ -10,8 +10,10 @@ use std::{collections::VecDeque, sync::Arc};
 use tokio::sync::Notify;
 use wh_types::{Block, Cursor, Table, Tenant};
 
-/// How many blocks are looked up under one lock.
-const STEPS: usize = 128;
+/// How many blocks are looked up under one lock and read together, and how many bytes they are at most: a block more
+/// where they are larger.
+const STEPS: usize = 512;
+const BYTES: usize = 4 << 20;
 
 #[derive(Debug)]
 pub(super) struct LocalHistory<S: Store> {
@@ -119,11 +121,13 @@ impl<S: Store> History for LocalHistory<S> {
                 if state.closing {
                     return Ok(None);
                 }
-                while self.steps.len() < STEPS {
-                    match state.core.read(&mut self.reader) {
-                        Read::Shown(shown) => self.steps.push(shown),
-                        Read::Wait => break,
+                let mut bytes = 0;
+                while self.steps.len() < STEPS && bytes < BYTES {
+                    let Read::Shown(shown) = state.core.read(&mut self.reader) else { break };
+                    if let Shown::Block(_, body) = &shown {
+                        bytes += S::weight(body);
                     }
+                    self.steps.push(shown);
                 }
             }
             if self.steps.is_empty() {

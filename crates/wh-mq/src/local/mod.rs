@@ -26,7 +26,7 @@ use std::{
     time::Duration,
 };
 use tokio::sync::Notify;
-use wh_types::{Clock, Mono, Stop};
+use wh_types::{Clock, Mono, Stop, Tenant, Throttle};
 
 /// How often the calls that pass look for history to drop.
 const SWEEP_EVERY: Duration = Duration::from_millis(500);
@@ -41,6 +41,8 @@ pub(crate) struct State<B> {
     /// Who waits for a table's next block. Entries of readers that are gone stay until the table's next block.
     watchers: HashMap<TableIndex, Weak<Notify>>,
     next_sweep: Tick,
+    /// Dead letters that were dropped, by tenant, as far as they are to be told of.
+    dropped: HashMap<Tenant, Throttle>,
 }
 
 /// One local broker.
@@ -63,7 +65,8 @@ impl<S: Store> Shared<S> {
     pub(crate) fn new(core: Core<S::Body>, store: S, clock: Arc<dyn Clock>, origin: Mono) -> Arc<Self> {
         crate::metrics::describe();
         let units = core.units().iter().map(|_| Notify::new()).collect();
-        let state = State { core, closing: false, watchers: HashMap::new(), next_sweep: Tick(0) };
+        let (watchers, dropped) = (HashMap::new(), HashMap::new());
+        let state = State { core, closing: false, watchers, next_sweep: Tick(0), dropped };
         Arc::new(Self {
             state: Mutex::new(state),
             store,

@@ -6,9 +6,12 @@ use crate::{
     core::{LetterNote, TableIndex, Ticket},
     metrics,
 };
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 use tokio::sync::{Notify, oneshot};
-use wh_types::{BlockId, Tenant};
+use wh_types::{BlockId, Tenant, Throttle};
+
+/// How often dropped dead letters of one tenant are told of.
+const TELL_DROPPED: Duration = Duration::from_secs(60);
 
 /// One block of a publish.
 #[derive(Debug)]
@@ -211,7 +214,10 @@ fn shed<S: Store>(shared: &Arc<Shared<S>>, state: &mut State<S::Body>, tenant: &
         numbers.push(number);
         bodies.push(body);
     }
-    tracing::warn!(%tenant, count = numbers.len(), "dead letters of tenant {tenant} dropped: their share is full");
+    let told = state.dropped.entry(tenant.clone()).or_insert(Throttle::new(TELL_DROPPED));
+    if let Some(count) = told.note(numbers.len() as u64, shared.clock.now()) {
+        tracing::warn!(%tenant, count, "the oldest {count} dead letters of tenant {tenant} were dropped: their share is full");
+    }
     crate::metrics::letters_dropped(tenant, numbers.len() as u64);
     shared.store.freed(bodies);
     shared.store.note_gone(tenant, &numbers, dropped);

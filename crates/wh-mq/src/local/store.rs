@@ -51,6 +51,9 @@ pub(crate) trait Store: Debug + Send + Sync + Sized + 'static {
     /// of room since the queue was made.
     fn note_gone(&self, tenant: &Tenant, numbers: &[u64], dropped: u64);
 
+    /// Bytes that reading a body takes, or a little more.
+    fn weight(body: &Self::Body) -> usize;
+
     /// A block that can be had without waiting.
     fn at_hand(&self, body: &Self::Body) -> Option<Block>;
 
