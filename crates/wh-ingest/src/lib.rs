@@ -14,6 +14,7 @@ mod claim;
 mod clickhouse;
 mod gate;
 mod line;
+mod marking;
 mod memory;
 mod metrics;
 mod options;

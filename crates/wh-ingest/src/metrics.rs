@@ -11,7 +11,7 @@ static CODES: LazyLock<LabelCap> = LazyLock::new(|| LabelCap::new(100));
 static UNITS: LazyLock<LabelCap> = LazyLock::new(|| LabelCap::new(512));
 
 /// Names, units and meanings: the generated metrics page is made of this.
-pub(crate) const DESCRIBED: [(&str, &str); 23] = [
+pub(crate) const DESCRIBED: [(&str, &str); 24] = [
     ("wavehouse_ingest_rows_inserted_total", "rows stored in ClickHouse, by table"),
     ("wavehouse_ingest_inserts_total", "inserts by outcome"),
     ("wavehouse_ingest_insert_seconds", "time of one insert"),
@@ -31,6 +31,7 @@ pub(crate) const DESCRIBED: [(&str, &str); 23] = [
         "wavehouse_ingest_insert_doubt_total",
         "rows given back while their insert's outcome was not known: they may double",
     ),
+    ("wavehouse_ingest_marks_lost_total", "progress marks that the queue did not take in time"),
     ("wavehouse_ingest_rows_held", "rows delivered and not settled, in this process"),
     ("wavehouse_ingest_unit_rows_total", "rows stored, by unit"),
     ("wavehouse_ingest_shards_owned", "units this process works on"),
@@ -102,6 +103,10 @@ pub(crate) fn insert(outcome: &'static str, took: Duration) {
 pub(crate) fn retried(table: &Table, rows: u64, reason: &'static str) {
     metrics::counter!("wavehouse_ingest_retries_total", "table" => TABLES.get(table.as_str()), "reason" => reason)
         .increment(rows);
+}
+
+pub(crate) fn unannounced(marks: usize) {
+    metrics::counter!("wavehouse_ingest_marks_lost_total").increment(marks as u64);
 }
 
 pub(crate) fn parked(table: &Table, rows: u64, code: &str) {

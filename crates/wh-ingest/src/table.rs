@@ -136,6 +136,13 @@ impl TableRows {
         self.load
     }
 
+    /// The highest block in any insert that was begun and is not answered for good.
+    pub(crate) fn highest_begun(&self) -> Option<u64> {
+        let begun = self.line.items().filter(|item| item.running || item.doubt);
+        let inserts = begun.filter(|item| matches!(item.work, Work::Insert(_)));
+        inserts.flat_map(|item| item.work.chunk().pieces.iter().map(|piece| piece.sequence)).max()
+    }
+
     /// Tokens of everything held, in order.
     pub(crate) fn tokens(&self) -> impl Iterator<Item = AckToken> + '_ {
         self.held.values().map(|held| held.delivery.token)

@@ -25,7 +25,7 @@ pub(crate) fn block(n: u8, rows: &[&str]) -> Block {
     }
 }
 
-fn delivery(sequence: u64, rows: u32) -> Delivery {
+pub(crate) fn delivery(sequence: u64, rows: u32) -> Delivery {
     let texts = (0..rows).map(|row| format!("{{\"n\":{sequence}{row:03}}}")).collect::<Vec<_>>();
     let texts = texts.iter().map(String::as_str).collect::<Vec<_>>();
     Delivery {
@@ -38,7 +38,7 @@ fn delivery(sequence: u64, rows: u32) -> Delivery {
 
 const HOLD: Duration = Duration::from_secs(600);
 
-fn now() -> Mono {
+pub(crate) fn now() -> Mono {
     SystemClock.now()
 }
 

@@ -24,6 +24,8 @@ pub(crate) enum End {
     /// Or dropped, where there are no dead letters. The first one's id, code and reason.
     Parked(String),
     NotParked(Error),
+    /// It was over before the insert began.
+    NotBegun,
 }
 
 /// Which piece of work ended, and how.
@@ -47,18 +49,23 @@ pub(crate) struct Load {
     pub(crate) part: bool,
 }
 
+/// `first` is done before it, and says whether it may still begin.
 pub(crate) fn insert(
     shared: &Arc<Shared>,
     rows: &TableRows,
     (key, id): (Key, WorkId),
     chunk: &Chunk,
     load: Load,
+    first: BoxFuture<'static, bool>,
 ) -> Running {
     let (table, count) = (rows.table.clone(), chunk.rows());
     let token = rows.token(chunk);
     let clock = shared.parts.clock.clone();
     let Load { sink, encoding, frames, part } = load;
     Box::pin(async move {
+        if !first.await {
+            return Ended { key, id, rows: count, sink: Some(sink), end: End::NotBegun };
+        }
         let started = clock.now();
         let insert = Insert { table: &table, encoding, frames, rows: count, token: &token, part };
         let outcome = sink.insert(insert).await;

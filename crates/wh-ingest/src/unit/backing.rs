@@ -98,6 +98,7 @@ impl UnitLoop {
         let mut given = before;
         given.sub(slot.rows.held());
         self.held.sub(given);
+        slot.marking.gave_back(tokens.iter().map(|token| token.sequence));
         if self.max_unsettled.is_some() {
             self.away.extend(tokens.iter().map(|token| token.sequence));
         }

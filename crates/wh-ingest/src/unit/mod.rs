@@ -2,12 +2,14 @@
 
 mod backing;
 mod ending;
+mod marks;
 mod orders;
 mod tables;
 
 pub(crate) use orders::{Orders, Wish};
 
 use crate::{
+    marking::Marking,
     metrics::{self, Raised},
     table::{Load, TableRows},
     work::{Key, Running},
@@ -16,6 +18,7 @@ use crate::{
 use backing::Paused;
 use ending::Phase;
 use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
+use marks::Teller;
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
     pin::pin,
@@ -43,6 +46,8 @@ struct Slot {
     failing_until: Option<Mono>,
     /// Its table is not there.
     missing: Option<Raised>,
+    /// How far it is, as others are told.
+    marking: Marking,
     _active: Raised,
     /// When parked rows were last logged, and how many were parked since.
     told: Option<Mono>,
@@ -80,6 +85,7 @@ pub(crate) struct UnitLoop {
     acks: FuturesUnordered<BoxFuture<'static, ()>>,
     /// Set once no more comes: flush all, wait for no gate.
     flushing: bool,
+    teller: Teller,
 }
 
 /// Under what a unit is worked on.
@@ -99,7 +105,6 @@ impl UnitLoop {
         let fresh_until = terms.orphan.then(|| shared.parts.clock.now() + FRESH);
         Self {
             unit: feed.unit(),
-            shared,
             budget,
             orders: terms.orders,
             term: terms.term,
@@ -107,6 +112,7 @@ impl UnitLoop {
             fresh_until,
             settle: feed.settle(),
             max_unsettled: feed.max_unsettled(),
+            teller: Teller::new(&shared, feed.began()),
             feed,
             tables: Vec::new(),
             free: Vec::new(),
@@ -121,6 +127,7 @@ impl UnitLoop {
             running: FuturesUnordered::new(),
             acks: FuturesUnordered::new(),
             flushing: false,
+            shared,
         }
     }
 
@@ -138,6 +145,8 @@ impl UnitLoop {
             let now = self.now();
             let timer = self.timers.first().map_or_else(|| never(now), |(at, _)| *at);
             let deadline = self.phase.deadline().unwrap_or_else(|| never(now));
+            let beat = self.teller.next_beat().unwrap_or_else(|| never(now));
+            self.teller.begin_nothing(matches!(self.phase, Phase::Ending { .. }));
             tokio::select! {
                 biased;
                 changed = self.orders.changed(), if heard => {
@@ -158,6 +167,8 @@ impl UnitLoop {
                     self.wake_gated();
                 }
                 () = tokio::time::sleep_until(timer) => self.fire(),
+                () = tokio::time::sleep_until(beat) => self.beat(),
+                floor = self.teller.floor() => self.teller.learn(floor),
                 () = tokio::time::sleep_until(keep_alive) => {
                     keep_alive = self.now() + every;
                     self.keep_alive();

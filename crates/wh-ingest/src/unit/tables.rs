@@ -5,6 +5,7 @@ use crate::{
     Sink,
     gate::Ask,
     line::Work,
+    marking::Marking,
     metrics::{self, Raised},
     table::{Due, Load, TableRows},
     work::{self, End, Ended, Key, insert, park},
@@ -12,7 +13,7 @@ use crate::{
 use std::{sync::Arc, time::Duration};
 use tracing::{debug, error, warn};
 use wh_mq::{AckToken, Delivery, Verdict};
-use wh_types::{Class, MAX_BLOCK_ROWS, Mono, Table, Tenant};
+use wh_types::{Class, Cursor, MAX_BLOCK_ROWS, Mono, Table, Tenant};
 
 /// Parked rows of one table are logged this often.
 const TOLD_EVERY: Duration = Duration::from_secs(10);
@@ -37,10 +38,12 @@ const SETTLE_AGAIN: Duration = Duration::from_millis(500);
 impl UnitLoop {
     pub(super) fn accept(&mut self, delivery: Delivery) {
         let load = Load { rows: delivery.block.rows as usize, bytes: delivery.block.body.len(), blocks: 1 };
-        self.away.remove(&delivery.cursor.sequence);
+        let Cursor { epoch, sequence } = delivery.cursor;
+        self.away.remove(&sequence);
         let key = self.key(&delivery.block.tenant, &delivery.block.table);
         let now = self.now();
         let Some(slot) = self.tables.get_mut(key).and_then(Option::as_mut) else { return };
+        slot.marking.accepted(epoch, sequence);
         if slot.rows.accept(delivery, now) {
             self.held.add(load);
         }
@@ -71,6 +74,7 @@ impl UnitLoop {
             gated: false,
             failing_until: None,
             missing: None,
+            marking: Marking::default(),
             _active: Raised::new(metrics::ACTIVE),
             told: None,
             untold: 0,
@@ -145,7 +149,8 @@ impl UnitLoop {
         let task = match (&work, sink) {
             (Work::Insert(chunk), Some(sink)) => slot.rows.frames(chunk).map(|(encoding, frames)| {
                 let load = work::Load { sink, encoding, frames, part };
-                insert(&shared, &slot.rows, (key, id), chunk, load)
+                let first = self.teller.before_insert(&mut slot.marking, &slot.rows, self.term.clone(), now);
+                insert(&shared, &slot.rows, (key, id), chunk, load, first)
             }),
             (Work::Insert(_), None) => {
                 slot.rows.not_now(id);
@@ -191,6 +196,9 @@ impl UnitLoop {
                     let fate = if shared.options.dead_letters { "parked" } else { "dropped" };
                     warn!(%tenant, %table, rows, "{rows} rows of {table} were refused and are {fate}, of late {first}");
                 }
+                if let Some(item) = slot.rows.line.get(id) {
+                    slot.marking.parked(&item.work, now);
+                }
                 self.done(key, |table| table.done(id));
             }
             End::Failed(error, took) => {
@@ -198,6 +206,7 @@ impl UnitLoop {
                 if slot.rows.failed(id, &error, now, &shared.options) {
                     self.backs_off(key, pool, rows, &error);
                     if self.flushing && !self.in_doubt(key) {
+                        self.tell(key);
                         return;
                     }
                 } else {
@@ -205,6 +214,11 @@ impl UnitLoop {
                     debug!(%tenant, %table, rows, %error, "insert into {table} refused, isolating");
                     self.recovers(key, pool, false);
                 }
+            }
+            End::NotBegun => {
+                slot.rows.not_now(id);
+                shared.gates.not_tried(pool, &table);
+                return;
             }
             End::NotParked(error) => {
                 slot.rows.not_now(id);
@@ -215,6 +229,7 @@ impl UnitLoop {
         }
         self.consider(key, false);
         self.bound_failing(key);
+        self.tell(key);
     }
 
     fn in_doubt(&self, key: Key) -> bool {
@@ -228,6 +243,7 @@ impl UnitLoop {
         let tokens = done(&mut slot.rows);
         settled.sub(slot.rows.held());
         self.held.sub(settled);
+        slot.marking.done(tokens.iter().map(|token| token.sequence));
         self.settle_later(tokens, Verdict::Ack);
     }
 
@@ -302,7 +318,7 @@ impl UnitLoop {
         let tokens = self.tables.iter().flatten().flat_map(|slot| slot.rows.tokens()).collect::<Vec<_>>();
         self.settle_later(tokens, Verdict::InProgress);
         for key in 0..self.tables.len() {
-            if self.tables[key].as_ref().is_some_and(|slot| slot.rows.is_empty()) {
+            if self.tables[key].as_ref().is_some_and(|slot| slot.rows.is_empty() && slot.marking.is_idle()) {
                 self.set_timer(key, None);
                 self.set_failing(key, None);
                 if let Some(slot) = self.tables[key].take() {
