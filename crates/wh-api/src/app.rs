@@ -1,9 +1,9 @@
 //! What every handler shares.
 
 use crate::{
-    ApiOptions, Check, OperatorKey, Tenants, Version,
+    ApiOptions, Check, DedupeStore, OperatorKey, Tenants, Version,
     budget::Budget,
-    ingest::{PublishOptions, Publishing},
+    ingest::{Claims, PublishOptions, Publishing},
     metrics::Meters,
     served::Served,
     stream::{Hub, hub},
@@ -20,6 +20,8 @@ pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
 pub struct Parts {
     /// Where rows go and live events come from.
     pub broker: Arc<dyn Broker>,
+    /// Where keys of events and requests are kept, where that is anywhere.
+    pub dedupe: Option<DedupeStore>,
     /// Whom it serves.
     pub tenants: Tenants,
     /// What opens `/v1/ops`.
@@ -100,6 +102,7 @@ impl App {
             options: publish,
             meters: Arc::clone(&meters),
             probes: Publishing::probes(),
+            claims: parts.dedupe.map(|store| Arc::new(Claims::new(store))),
         };
         let largest = largest_request(&options);
         let budget = Budget::with_reserve(options.held_bytes, largest, options.held_patience);

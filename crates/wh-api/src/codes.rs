@@ -86,6 +86,16 @@ codes! {
     COLUMN_RANGE = "column.range", 400, None, "Strict mode: ClickHouse would not store the value as it was given: it would wrap, clamp, zero or drop something. `docs/guide/types.md` has what each type takes.";
     ALL_REJECTED = "ingest.all_rejected", 400, None, "Every record was refused, for more than one reason; `results` has each.";
 
+    DEDUPE_ID_MISSING = "dedupe.id_missing", 400, None, "Events of this table must have an id (`require_id`), and the record has none: the column is left out, null or empty.";
+    DEDUPE_ID_INVALID = "dedupe.id_invalid", 400, None, "The id of the record is an array or an object: ids are text, numbers or booleans.";
+    DEDUPE_BUSY = "dedupe.busy", 503, Some(1), "A record with the same id is being stored right now, or nobody knows yet whether it was.";
+    DEDUPE_UNAVAILABLE = "dedupe.unavailable", 503, Some(5), "The store of ids cannot be reached or takes no more, so nobody can tell whether the records were stored before; they were not stored.";
+    DEDUPE_FAILED = "dedupe.failed", 503, Some(30), "The store of ids fails in a way that an operator must look at; the records were not stored.";
+    IDEMPOTENCY_KEY = "idempotency.key_invalid", 400, None, "`Idempotency-Key` is empty, longer than 255 bytes, given twice, or not visible ASCII.";
+    IDEMPOTENCY_UNSUPPORTED = "idempotency.unsupported", 501, None, "This server keeps no keys (`dedupe.backend: none`): an `Idempotency-Key` would promise what it cannot keep.";
+    IDEMPOTENCY_MISMATCH = "idempotency.mismatch", 409, None, "The `Idempotency-Key` came before with another body. Nothing of this request was stored.";
+    IDEMPOTENCY_RUNNING = "idempotency.running", 503, Some(1), "A request with the same `Idempotency-Key` is still at work.";
+
     QUEUE_BAD_BLOCK = "queue.bad_block", 400, None, "The queue cannot carry a record this large.";
     QUEUE_FULL = "queue.full", 503, Some(30), "The tenant's or the table's share of the queue is full.";
     QUEUE_NO_SPACE = "queue.no_space", 503, Some(30), "The queue's store is out of space.";

@@ -17,7 +17,7 @@ pub const METRICS: &[(&str, &str, &str, &str)] = &[
         "wavehouse_ingest_rows_total",
         "counter",
         "tenant, table, outcome",
-        "records by what their sender was told: accepted, rejected, in_flight, not_attempted",
+        "records by what their sender was told: accepted, duplicate, replayed, rejected, in_flight, not_attempted",
     ),
     ("wavehouse_ingest_rejected_total", "counter", "tenant, table, code", "records refused before the queue"),
     (
@@ -39,6 +39,43 @@ pub const METRICS: &[(&str, &str, &str, &str)] = &[
         "counter",
         "fate",
         "unanswered blocks by what a probe found: stored, released, lost",
+    ),
+    (
+        "wavehouse_ingest_dedupe_missing_id_total",
+        "counter",
+        "tenant, table",
+        "records without an id in tables whose events are told apart by one",
+    ),
+    (
+        "wavehouse_ingest_dedupe_unchecked_rows_total",
+        "counter",
+        "tenant, table",
+        "rows stored while the dedupe store was away: they may double",
+    ),
+    ("wavehouse_ingest_dedupe_failures_total", "counter", "code", "reservations that failed"),
+    (
+        "wavehouse_ingest_dedupe_fenced_total",
+        "counter",
+        "",
+        "claims that were another's by the time their block was stored",
+    ),
+    (
+        "wavehouse_ingest_dedupe_unsettled_total",
+        "counter",
+        "act",
+        "claims that could not be committed or released in time: they lapse, and are looked into when their ids come again",
+    ),
+    (
+        "wavehouse_ingest_dedupe_lapsed_total",
+        "counter",
+        "fate",
+        "lapsed claims that were found, by what became of their rows: stored, released, forgotten, open",
+    ),
+    (
+        "wavehouse_ingest_dedupe_unresolved_total",
+        "counter",
+        "",
+        "lapsed claims whose block the queue may have forgotten: their rows may double",
     ),
     (
         "wavehouse_dead_letters_replayed_total",
@@ -123,6 +160,29 @@ impl Meters {
         counter!("wavehouse_ingest_unknown_resolved_total", "fate" => fate).increment(1);
     }
 
+    /// A call of the store of keys that failed.
+    pub(crate) fn claims_failed(&self, code: &'static str) {
+        counter!("wavehouse_ingest_dedupe_failures_total", "code" => code).increment(1);
+    }
+
+    /// A claim that was somebody else's when it was to be committed.
+    pub(crate) fn claims_lost(&self) {
+        counter!("wavehouse_ingest_dedupe_fenced_total").increment(1);
+    }
+
+    /// Claims that could not be committed or released in time.
+    pub(crate) fn claims_unsettled(&self, act: &'static str, count: usize) {
+        counter!("wavehouse_ingest_dedupe_unsettled_total", "act" => act).increment(count as u64);
+    }
+
+    /// Claims that had lapsed, by what became of their rows.
+    pub(crate) fn lapsed(&self, fate: &'static str, count: u64) {
+        counter!("wavehouse_ingest_dedupe_lapsed_total", "fate" => fate).increment(count);
+        if fate == "forgotten" {
+            counter!("wavehouse_ingest_dedupe_unresolved_total").increment(count);
+        }
+    }
+
     pub(crate) fn undecided(&self, type_text: &str) -> Counter {
         counter!("wavehouse_ingest_undecided_values_total", "type" => SharedString::from(self.types.get(type_text)))
     }
@@ -184,7 +244,7 @@ impl TableMeters {
     pub(crate) fn block(&self, block: &Block, outcome: &Outcome) {
         let rows_of = |name| rows(&self.tenant, &self.table, name).increment(block.rows.into());
         let failed = match outcome {
-            Outcome::Stored => {
+            Outcome::Stored(_) | Outcome::Unchecked(_) | Outcome::Duplicate | Outcome::Replayed => {
                 self.accepted.increment(block.rows.into());
                 self.stored.increment(1);
                 self.plain_bytes.increment(block.decoded_bytes.into());
@@ -203,6 +263,25 @@ impl TableMeters {
         counter!("wavehouse_ingest_blocks_total",
             "tenant" => self.tenant.clone(), "table" => self.table.clone(), "outcome" => failed)
         .increment(1);
+    }
+
+    /// Rows that left their block before it was published, by what their sender was told.
+    pub(crate) fn aside(&self, outcome: &'static str, count: u64) {
+        rows(&self.tenant, &self.table, outcome).increment(count);
+    }
+
+    /// Stored rows that the store of keys was not asked for.
+    pub(crate) fn unchecked(&self, count: u64) {
+        counter!("wavehouse_ingest_dedupe_unchecked_rows_total",
+            "tenant" => self.tenant.clone(), "table" => self.table.clone())
+        .increment(count);
+    }
+
+    /// Records that have no id although their table's are told apart by one.
+    pub(crate) fn without_id(&self, count: u64) {
+        counter!("wavehouse_ingest_dedupe_missing_id_total",
+            "tenant" => self.tenant.clone(), "table" => self.table.clone())
+        .increment(count);
     }
 
     /// Rows that were never in a block.

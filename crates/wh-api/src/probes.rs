@@ -77,6 +77,9 @@ pub(crate) async fn ready(State(app): State<Arc<App>>) -> Response {
             seen.push((format!("clickhouse of tenant {}", tenant.runtime.tenant), Health::Degraded(reason)));
         }
     }
+    if let Some(claims) = &app.publishing.claims {
+        seen.push(("dedupe".to_owned(), claims.health()));
+    }
     seen.extend(app.checks.iter().map(|check| (check.name.to_owned(), (check.look)())));
     if app.publishing.stop.given() {
         seen.push(("process".to_owned(), Health::Failed("shutting down".to_owned())));

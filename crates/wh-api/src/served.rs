@@ -102,7 +102,9 @@ impl TenantState {
         let plan = match table.plan.load_full() {
             Some(plan) if Arc::ptr_eq(&plan.schema, &schema) => plan,
             _ => {
-                let plan = Arc::new(Plan::new(schema, self.runtime.limits.mode_of(name)));
+                let limits = &self.runtime.limits;
+                let rule = publishing.claims.as_ref().and_then(|_| limits.dedupe.of(name));
+                let plan = Arc::new(Plan::new(schema, limits.mode_of(name)).with_id(rule));
                 table.plan.store(Some(Arc::clone(&plan)));
                 plan
             }
@@ -114,7 +116,8 @@ impl TenantState {
     fn add(&self, name: &str, publishing: &Arc<Publishing>) -> Result<Arc<TableState>, ApiError> {
         let table = Table::new(name).map_err(|why| ApiError::new(&codes::TABLE_NOT_FOUND, why.to_string()))?;
         let make = || {
-            let coalescer = Coalescer::new(self.runtime.tenant.clone(), table, Arc::clone(publishing));
+            let rule = self.runtime.limits.dedupe.of(name);
+            let coalescer = Coalescer::new(self.runtime.tenant.clone(), table, rule, Arc::clone(publishing));
             Arc::new(TableState { coalescer: Arc::new(coalescer), plan: ArcSwapOption::empty() })
         };
         Ok(Arc::clone(self.tables.write().entry(name.into()).or_insert_with(make)))

@@ -1,5 +1,6 @@
 //! The tenants this process serves, and what each brings. Not where their settings come from.
 
+use crate::dedupe::DedupeRules;
 use std::{collections::HashMap, time::Duration};
 use wh_clickhouse::{Client, SchemaHandle};
 use wh_types::Tenant;
@@ -22,6 +23,8 @@ pub struct TenantLimits {
     pub mode: Mode,
     /// The same for single tables, by name.
     pub table_modes: HashMap<String, Mode>,
+    /// How events are told apart. Without a store in [`Parts`](crate::Parts) they are not.
+    pub dedupe: DedupeRules,
     /// Largest record, in bytes of its compact text.
     pub max_row_bytes: usize,
     /// Most rows a structured query gives; what is cut off is said in `X-Truncated`.
@@ -43,6 +46,7 @@ impl Default for TenantLimits {
         Self {
             mode: Mode::Strict,
             table_modes: HashMap::new(),
+            dedupe: DedupeRules::default(),
             max_row_bytes: 1 << 20,
             max_result_rows: 10_000,
             query_timeout: Duration::from_secs(30),

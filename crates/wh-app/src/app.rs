@@ -4,6 +4,7 @@ use crate::{
     About, RunError, StartError,
     backend::Backend,
     clickhouse::Clients,
+    dedupe,
     error::with_causes,
     front::{Front, Phase},
     instance,
@@ -78,6 +79,16 @@ pub(crate) async fn start(
             return Err(error);
         }
     };
+    let dedupe = match dedupe::open(&config, clock.clone(), entropy.clone()).await {
+        Ok(dedupe) => dedupe,
+        Err(error) => {
+            server.drain(Duration::ZERO).await;
+            if let Some(queue) = queue {
+                queue.close().await;
+            }
+            return Err(error);
+        }
+    };
     let stop = Stop::new();
     let life = Life {
         config,
@@ -91,6 +102,7 @@ pub(crate) async fn start(
         front,
         server,
         opening,
+        dedupe,
         tasks: Tasks::new(),
         stop: stop.clone(),
     };

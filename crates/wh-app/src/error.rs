@@ -33,6 +33,9 @@ pub enum StartError {
     /// The leases by which processes share units.
     #[error("coord.nats cannot be used")]
     Leases(#[source] wh_coord::Error),
+    /// The store of ids.
+    #[error("dedupe cannot be used")]
+    Dedupe(#[source] wh_dedupe::Error),
     /// A ClickHouse that cannot be meant. One that does not answer is no error.
     #[error("tenant_defaults.clickhouse cannot be used")]
     ClickHouse(#[source] wh_clickhouse::Error),
@@ -53,6 +56,7 @@ impl StartError {
             | Self::Topology(_)
             | Self::Broker(_)
             | Self::Leases(_)
+            | Self::Dedupe(_)
             | Self::ClickHouse(_)
             | Self::Secret(_) => false,
         }

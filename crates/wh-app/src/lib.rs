@@ -10,6 +10,7 @@ pub mod cli;
 mod clickhouse;
 mod cluster;
 mod data_dir;
+mod dedupe;
 mod dlq_cli;
 mod doctor;
 mod doctor_clickhouse;

@@ -4,6 +4,7 @@ use crate::{
     About, RunError,
     backend::{Backend, Queue},
     clickhouse::{self, Clients},
+    dedupe,
     error::with_causes,
     front::{Front, Phase},
     parts::{api_options, api_parts, stop_budget, worker},
@@ -19,6 +20,7 @@ use tokio::{
 use tracing::{error, info, warn};
 use wh_api::Api;
 use wh_config::{Config, Roles};
+use wh_dedupe::Dedupe as _;
 use wh_types::{Clock, Entropy, Stop, Tasks};
 
 /// How often a full disk is tried again.
@@ -44,6 +46,8 @@ pub(crate) struct Life {
     pub(crate) front: Front<Api>,
     pub(crate) server: Server,
     pub(crate) opening: Backend,
+    /// Where ids are kept, where they are.
+    pub(crate) dedupe: Option<Arc<dedupe::Store>>,
     pub(crate) tasks: Tasks,
     pub(crate) stop: Stop,
 }
@@ -190,6 +194,9 @@ impl Life {
         rest.give();
         self.front.set(Phase::Stopped);
         let closing = async {
+            if let Some(dedupe) = &self.dedupe {
+                dedupe.close().await;
+            }
             queue.close().await;
             self.tasks.wait().await;
         };

@@ -3,12 +3,16 @@
 use std::{sync::OnceLock, time::Duration};
 
 /// Names and meanings: the generated metrics page is made of this.
-pub(crate) const DESCRIBED: [(&str, &str); 5] = [
+pub(crate) const DESCRIBED: [(&str, &str); 9] = [
     ("wavehouse_build_info", "1, with version and commit as labels"),
     ("wavehouse_process_uptime_seconds", "seconds since this process started"),
     ("wavehouse_process_resident_bytes", "memory of this process that is in use"),
     ("wavehouse_http_connections", "open connections"),
     ("wavehouse_http_connections_full_total", "how often server.max_connections was reached"),
+    ("wavehouse_dedupe_known_keys", "keys that the dedupe store in the data folder knows"),
+    ("wavehouse_dedupe_open_claims", "its claims that are neither committed nor released"),
+    ("wavehouse_dedupe_memory_bytes", "memory of its table of keys"),
+    ("wavehouse_dedupe_disk_bytes", "its segments on the disk"),
 ];
 
 pub(crate) fn describe() {
@@ -36,6 +40,14 @@ pub(crate) fn process(since_start: Duration) {
 fn resident_kib() -> Option<u32> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.split_whitespace().next()?.parse().ok()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "gauges are read by people")]
+pub(crate) fn dedupe(known: u64, claims: u64, table_bytes: u64, disk_bytes: u64) {
+    metrics::gauge!("wavehouse_dedupe_known_keys").set(known as f64);
+    metrics::gauge!("wavehouse_dedupe_open_claims").set(claims as f64);
+    metrics::gauge!("wavehouse_dedupe_memory_bytes").set(table_bytes as f64);
+    metrics::gauge!("wavehouse_dedupe_disk_bytes").set(disk_bytes as f64);
 }
 
 pub(crate) fn connections_full() {

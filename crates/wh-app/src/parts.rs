@@ -2,9 +2,10 @@
 
 use crate::{About, backend::Queue, cluster::Cluster, life::Life, telemetry::Metrics};
 use std::{collections::HashMap, sync::Arc, time::Duration};
-use wh_api::{ApiOptions, Check, OperatorKey, Surface, TenantLimits, TenantRuntime};
+use wh_api::{ApiOptions, Check, DedupeRules, IdRule, OperatorKey, Surface, TenantLimits, TenantRuntime};
 use wh_clickhouse::SchemaHandle;
 use wh_config::{Config, Mode, QueueBackend};
+use wh_dedupe::Retention;
 use wh_ingest::ClaimOptions;
 use wh_types::{Stop, Tenant};
 
@@ -78,6 +79,7 @@ pub(crate) fn api_parts(
     let render = |metrics: Metrics| -> wh_api::RenderMetrics { Arc::new(move || metrics.render()) };
     wh_api::Parts {
         broker: queue.broker.clone(),
+        dedupe: life.dedupe.as_ref().map(|store| store.for_api(config)),
         tenants: vec![tenant],
         operator_key,
         clock: life.clock.clone(),
@@ -108,10 +110,22 @@ fn tenant_limits(config: &Config, queue: &Queue) -> TenantLimits {
             Mode::Lenient => wh_api::Mode::Lenient,
         },
         table_modes: HashMap::new(),
+        dedupe: dedupe_rules(&config.tenant_defaults.dedupe),
         max_row_bytes: config.ingest.max_row_bytes.min(largest),
         max_result_rows: config.tenant_defaults.default_max_rows,
         query_timeout: config.tenant_defaults.clickhouse.query_timeout,
     }
+}
+
+/// How events are told apart.
+fn dedupe_rules(rules: &wh_config::DedupeRules) -> DedupeRules {
+    let rule = |rule: &wh_config::DedupeRule| IdRule {
+        column: rule.id_field.clone(),
+        required: rule.require_id,
+        retention: rule.retention.map_or(Retention::Forever, Retention::For),
+    };
+    let table = |(name, given): (&String, &Option<_>)| (name.clone(), given.as_ref().map(rule));
+    DedupeRules { others: rules.others.as_ref().map(rule), tables: rules.tables.iter().map(table).collect() }
 }
 
 /// The bounds of the API. A stream keeps its connection: a quarter of them is left for everything else.

@@ -1,6 +1,6 @@
 //! The boot configuration, resolved: every value there, checked, in its own type. What each means stands in `table.rs`.
 
-use crate::SecretSource;
+use crate::{Dedupe, DedupeRules, SecretSource};
 use std::{collections::BTreeMap, net::IpAddr, path::PathBuf, time::Duration};
 use wh_types::{Encoding, Secret};
 
@@ -22,7 +22,7 @@ pub struct Config {
     /// Where answers of queries are kept.
     pub cache: CacheBackend,
     /// Where ids of events are kept.
-    pub dedupe: DedupeBackend,
+    pub dedupe: Dedupe,
     /// From HTTP into the queue and from the queue into ClickHouse.
     pub ingest: Ingest,
     /// Who may do what.
@@ -187,13 +187,6 @@ pub enum CacheBackend {
     None,
 }
 
-/// Where ids of events are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DedupeBackend {
-    /// Nowhere.
-    None,
-}
-
 /// How strictly rows are judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -234,6 +227,8 @@ pub struct Ingest {
     pub held_rows: usize,
     /// Most compressed bytes delivered and not settled.
     pub held_bytes: usize,
+    /// How long the records of a request with an `Idempotency-Key` are known.
+    pub idempotency_window: Duration,
     /// Whether refused rows are kept.
     pub dead_letters: bool,
     /// Most time for one insert.
@@ -295,6 +290,8 @@ pub enum LogFormat {
 pub struct TenantDefaults {
     /// Its ClickHouse.
     pub clickhouse: ClickHouse,
+    /// How events are told apart.
+    pub dedupe: DedupeRules,
     /// Most rows of a query that names no limit.
     pub default_max_rows: u64,
     /// How often columns are read again.

@@ -41,6 +41,8 @@ pub(crate) enum Kind {
     Choices(&'static [&'static str]),
     /// A list of texts, none of them empty; the empty text means none.
     Texts,
+    /// Tables with settings of their own.
+    Tables,
     /// Names and texts. The texts are never shown: such headers carry tokens.
     Pairs,
 }
@@ -108,6 +110,7 @@ impl Kind {
             Self::Choice(words) => format!("one of {}", quoted(words)),
             Self::Choices(words) => format!("list of {}", quoted(words)),
             Self::Texts => "list of texts, may be empty".to_owned(),
+            Self::Tables => "tables with settings (as a variable: a JSON object)".to_owned(),
             Self::Pairs => "names with texts (as a variable: a JSON object)".to_owned(),
         }
     }

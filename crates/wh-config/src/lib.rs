@@ -6,6 +6,7 @@
 mod amount;
 mod boot;
 mod config;
+mod dedupe;
 mod environment;
 mod file;
 mod finding;
@@ -14,6 +15,7 @@ mod layers;
 mod loaded;
 mod nats;
 mod nearest;
+mod overrides;
 mod program;
 mod reference;
 mod resolve;
@@ -25,9 +27,10 @@ mod value;
 mod tests;
 
 pub use config::{
-    Auth, CacheBackend, ClickHouse, Config, Coord, CoordBackend, DedupeBackend, EmbeddedQueue, Ingest, Log, LogFormat,
+    Auth, CacheBackend, ClickHouse, Config, Coord, CoordBackend, EmbeddedQueue, Ingest, Log, LogFormat,
     LogLevel, Mode, Mq, NatsCredentials, NatsQueue, NatsTls, Prometheus, QueueBackend, Roles, Server, TenantDefaults,
 };
+pub use dedupe::{Dedupe, DedupeBackend, DedupeRule, DedupeRules, DynamoDb, OnOutage};
 pub use environment::Environment;
 pub use finding::{Finding, Findings, Level};
 pub use layers::Origin;

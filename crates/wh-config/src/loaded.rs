@@ -103,6 +103,7 @@ fn unreadable_secrets(config: &Config) -> Vec<Finding> {
 fn effective(values: &Values, config: &Config) -> Vec<Effective> {
     let derived = |path: &str, words: &str| match path {
         "tenant_defaults.clickhouse.url" => format!("{:?}", config.tenant_defaults.clickhouse.url),
+        "dedupe.backend" => format!("{:?}", config.dedupe.backend.name()),
         "ingest.held_rows" => config.ingest.held_rows.to_string(),
         "ingest.batch_max_rows" => config.ingest.batch_max_rows.to_string(),
         "ingest.batch_max_bytes" => config.ingest.batch_max_bytes.to_string(),

@@ -1,6 +1,6 @@
 //! The settings of the queue on NATS, from single values to what a client and the topology take. Nothing connects here.
 
-use crate::{Finding, NatsCredentials, NatsQueue, NatsTls, resolve::Take};
+use crate::{Finding, NatsCredentials, NatsQueue, NatsTls, dedupe, resolve::Take};
 use std::{
     fs::File,
     io,
@@ -20,7 +20,7 @@ const CERT: &str = "mq.nats.tls.cert_file";
 const KEY: &str = "mq.nats.tls.key_file";
 
 /// A choice of the topology, as its own crate calls it, and the key that makes it.
-const CHOICES: [(&str, &str); 12] = [
+const CHOICES: [(&str, &str); 13] = [
     ("prefix", "mq.nats.subject_prefix"),
     ("partitions", "mq.nats.partitions"),
     ("shards", "mq.nats.shards"),
@@ -33,6 +33,7 @@ const CHOICES: [(&str, &str); 12] = [
     ("inbox-prefix", "mq.nats.inbox_prefix"),
     ("publish-timeout", "mq.nats.publish_timeout"),
     ("coord-lease", "coord.lease"),
+    ("dedupe-lease", "dedupe.lease"),
 ];
 
 /// Everything of the section.
@@ -160,9 +161,7 @@ fn topology(take: &mut Take<'_>) -> Spec {
         publish_timeout: take.span("mq.nats.publish_timeout"),
         coord_lease: take.span("coord.lease"),
         dlq_delete: take.flag("mq.nats.dlq_delete"),
-        // nothing is deduplicated yet
-        dedupe_lease: std::time::Duration::ZERO,
-        ..plain
+        ..dedupe::choices(take, plain)
     };
     match Spec::new(choices) {
         Ok(spec) => spec,

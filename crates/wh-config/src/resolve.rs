@@ -1,8 +1,8 @@
 //! From single values to a [`Config`]: every type, and the rules that bind several keys. Pure.
 
 use crate::{
-    Auth, CacheBackend, ClickHouse, Config, Coord, CoordBackend, DedupeBackend, EmbeddedQueue, Ingest, Log, LogFormat,
-    LogLevel, Mode, Mq, Prometheus, QueueBackend, Roles, SecretSource, Server, TenantDefaults, boot,
+    Auth, CacheBackend, ClickHouse, Config, Coord, CoordBackend, EmbeddedQueue, Ingest, Log, LogFormat, LogLevel, Mode,
+    Mq, Prometheus, QueueBackend, Roles, SecretSource, Server, TenantDefaults, boot, dedupe,
     finding::Finding,
     layers::{Origin, Values},
     nats,
@@ -41,7 +41,7 @@ impl<'a> Take<'a> {
         self.findings.push(Finding::error(path, problem));
     }
 
-    fn get(&mut self, path: &'static str) -> Option<&'a Parsed> {
+    pub(crate) fn get(&mut self, path: &'static str) -> Option<&'a Parsed> {
         self.asked.insert(path);
         self.values.get(path).map(|(value, _)| value)
     }
@@ -82,7 +82,7 @@ impl<'a> Take<'a> {
         u32::try_from(self.u64(path)).unwrap_or(u32::MAX)
     }
 
-    fn usize(&mut self, path: &'static str) -> usize {
+    pub(crate) fn usize(&mut self, path: &'static str) -> usize {
         usize::try_from(self.u64(path)).unwrap_or(usize::MAX)
     }
 
@@ -137,7 +137,7 @@ pub(crate) fn config(take: &mut Take<'_>) -> Config {
         QueueBackend::Embedded => shards,
         QueueBackend::Nats => nats.topology.choices().partitions.saturating_mul(nats.topology.choices().shards),
     };
-    let roles = roles(take);
+    let (roles, store) = (roles(take), dedupe::store(take, backend, &nats.topology));
     let config = Config {
         data_dir: take.text("data_dir").into(),
         roles,
@@ -155,20 +155,18 @@ pub(crate) fn config(take: &mut Take<'_>) -> Config {
         },
         coord: coord(take),
         cache: {
-            // the only word its key takes, like the next
+            // the only word its key takes
             let _ = take.text("cache.backend");
             CacheBackend::None
         },
-        dedupe: {
-            let _ = take.text("dedupe.backend");
-            DedupeBackend::None
-        },
+        dedupe: store,
         ingest: ingest(take, units),
         auth,
         prometheus: prometheus(take),
         log: Log { level: level(take.text("log.level")), format: format(take.text("log.format")) },
         tenant_defaults: TenantDefaults {
             clickhouse: clickhouse(take),
+            dedupe: dedupe::rules(take),
             default_max_rows: take.u64("tenant_defaults.query.default_max_rows"),
             schema_refresh_interval: take.span("tenant_defaults.schema.refresh_interval"),
             stream_keepalive_interval: take.span("tenant_defaults.stream.keepalive_interval"),
@@ -182,6 +180,8 @@ pub(crate) fn config(take: &mut Take<'_>) -> Config {
         given: take.given_paths(),
     };
     take.findings.extend(boot::judge(&shape));
+    let rules = &config.tenant_defaults.dedupe;
+    take.findings.extend(dedupe::judge(roles, config.mq.backend, &config.dedupe, rules, &shape.given));
     config
 }
 
@@ -263,6 +263,7 @@ fn ingest(take: &mut Take<'_>, units: u32) -> Ingest {
             None => (20_000 * units as usize).clamp(200_000, MAX_HELD_ROWS),
         },
         held_bytes: take.usize("ingest.held_bytes"),
+        idempotency_window: take.span("ingest.idempotency_window"),
         dead_letters: take.flag("ingest.dead_letters"),
         insert_timeout: take.span("ingest.insert_timeout"),
         missing_table_hold: take.span("ingest.missing_table_hold"),

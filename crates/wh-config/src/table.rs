@@ -12,6 +12,9 @@ const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
 const DAY: Duration = Duration::from_secs(86_400);
+const TWO_MINUTES: Duration = Duration::from_secs(120);
+const MONTH: Duration = Duration::from_secs(30 * 86_400);
+const DECADE: Duration = Duration::from_secs(3_650 * 86_400);
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
@@ -139,8 +142,28 @@ pub(crate) const KEYS: &[Key] = &[
 
     key("cache.backend", Kind::Choice(&["none"]), Is("none"),
         "Where answers of queries are kept. `none`: nowhere."),
-    key("dedupe.backend", Kind::Choice(&["none"]), Is("none"),
-        "Where ids of events are kept, to store each event once. `none`: nowhere."),
+    key("dedupe.backend", Kind::Choice(&["none", "log", "dynamodb"]), From("`log` with the embedded queue, else `none`"),
+        "Where ids of events and keys of requests are kept, to store each once. `log`: in `data_dir`, for one process. \
+         `dynamodb`: in a table that processes share. `none`: nowhere. Which tables' events are told apart says \
+         `tenant_defaults.dedupe`."),
+    key("dedupe.lease", Kind::Duration(SECOND, HOUR), Span(nats::DEDUPE_LEASE),
+        "How long an id stays claimed by a request whose outcome is not known. At least three publish timeouts and \
+         10.5 s; with the embedded queue 25.5 s to 59 s."),
+    key("dedupe.on_outage", Kind::Choice(&["refuse", "accept"]), Is("refuse"),
+        "What becomes of events with ids while the store is away. `refuse`: 503. `accept`: they are stored without being \
+         looked up, marked in the answer, and may double."),
+    key("dedupe.reserve_concurrency", Kind::Int(1, 1_024), Is("64"),
+        "Ids of one block that are sent to DynamoDB at one time."),
+    key("dedupe.dynamodb.table", Kind::Optional, Is(""),
+        "The table. Needed with `dedupe.backend: dynamodb`."),
+    key("dedupe.dynamodb.region", Kind::Optional, From("what the SDK finds"),
+        "Its region."),
+    key("dedupe.dynamodb.endpoint", Kind::Optional, Is(""),
+        "Where it is, where it is not AWS: an emulator's `http://host:port`."),
+    key("dedupe.dynamodb.timeout", Kind::Duration(Duration::from_millis(50), Duration::from_secs(5)), Is("1s"),
+        "How long a call for one block may take, attempts and waits included; one attempt two fifths of it."),
+    key("dedupe.dynamodb.create_table", Kind::Bool, Is("false"),
+        "Makes the table where it is missing. Only with `dedupe.dynamodb.endpoint`."),
 
     key("ingest.mode", Kind::Choice(&["strict", "lenient"]), Is("strict"),
         "`strict` also refuses records that leave out a required column (neither NULL nor a default), and values that \
@@ -155,6 +178,8 @@ pub(crate) const KEYS: &[Key] = &[
         "The same for the ingest requests of one tenant, so that one tenant cannot take it all. The same least holds."),
     key("ingest.max_row_bytes", Kind::Size(KIB, 64 * MIB), Is("1MiB"),
         "The largest row, decoded. A larger one is refused alone."),
+    key("ingest.idempotency_window", Kind::Duration(TWO_MINUTES, MONTH), Is("24h"),
+        "How long a request with an `Idempotency-Key` is known, record by record."),
     key("ingest.encoding", Kind::Choice(&["zstd", "lz4"]), Is("zstd"),
         "How blocks are compressed in the queue and on the way to ClickHouse."),
     key("ingest.batch_rows", Kind::Int(1, 1_000_000), Is("10000"),
@@ -223,6 +248,16 @@ pub(crate) const KEYS: &[Key] = &[
         "Most queries in flight; more wait. As many inserts besides."),
     key("tenant_defaults.clickhouse.headers", Kind::Pairs, Is("{}"),
         "Further headers for every request to ClickHouse, for a proxy in between."),
+    key("tenant_defaults.dedupe.enabled", Kind::Bool, Is("false"),
+        "Whether events are told apart by an id, so that each is stored once."),
+    key("tenant_defaults.dedupe.id_field", Kind::Text, Is("event_id"),
+        "The column that holds an event's id."),
+    key("tenant_defaults.dedupe.require_id", Kind::Bool, Is("false"),
+        "Whether an event whose id is left out, null or empty is refused. Else it is stored, and counted."),
+    key("tenant_defaults.dedupe.retention", Kind::Duration(Duration::ZERO, DECADE), Is("0"),
+        "How long an id is known. `0`: for good. Else at least 2m."),
+    key("tenant_defaults.dedupe.tables", Kind::Tables, Is("{}"),
+        "What differs for single tables, by name: `enabled`, `id_field`, `require_id`, `retention`."),
     key("tenant_defaults.query.default_max_rows", Kind::Int(1, 100_000_000), Is("10000"),
         "Most rows a query gives when it names no limit."),
     key("tenant_defaults.schema.refresh_interval", Kind::Seconds(SECOND, DAY), Is("60"),
@@ -238,9 +273,8 @@ pub(crate) const KEYS: &[Key] = &[
 pub(crate) const ELSEWHERE: &[(&str, &str)] = &[
     ("cache.l1_max_cost", LATER),
     ("cache.redis", LATER),
-    ("dedupe.dynamodb", LATER),
-    ("dedupe.lease", LATER),
-    ("dedupe.reserve_concurrency", LATER),
+    ("dedupe.dynamodb.max_attempts", "attempts follow from dedupe.dynamodb.timeout: remove it"),
+    ("dedupe.dynamodb.retry_mode", "attempts are counted here: remove it"),
     ("mq.nats.password", "it stands in a file: name that in mq.nats.password_file"),
     ("mq.nats.token", "it stands in a file: name that in mq.nats.token_file"),
     ("settings", LATER),
@@ -253,7 +287,6 @@ pub(crate) const ELSEWHERE: &[(&str, &str)] = &[
     ("tenant_defaults.clickhouse.max_idle_conns", "connections are kept as long as they are used: remove it"),
     ("tenant_defaults.clickhouse.tls", LATER),
     ("tenant_defaults.cors", LATER),
-    ("tenant_defaults.dedupe", LATER),
     ("tenant_defaults.dlq", LATER),
     ("tenant_defaults.query.timestamp_bucket_seconds", LATER),
     ("tenant_defaults.stream.keepalive_buckets", "keep-alives are spread without it: remove it"),

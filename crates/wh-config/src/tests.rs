@@ -118,10 +118,10 @@ fn the_nearest_name_is_offered() {
 #[test]
 fn keys_of_later_parts_are_refused_with_that_said() {
     refused(
-        "dedupe: {lease: 30s}\nclickhouse: {password: x}\ncache: {redis: {addrs: [a]}}\ntenant_defaults: {dlq: {}}\n",
+        "otel: {enabled: true}\nclickhouse: {password: x}\ncache: {redis: {addrs: [a]}}\ntenant_defaults: {dlq: {}}\n",
         &[("WH_CACHE_REDIS_MODE", "cluster"), ("WH_CH_PASSWORD", "hush"), ("WH_SETTINGS_DIR", "/etc/wh")],
         &[
-            "dedupe.lease in ",
+            "otel in ",
             "clickhouse in ",
             "cache.redis in ",
             "tenant_defaults.dlq in ",

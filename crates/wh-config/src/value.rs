@@ -4,6 +4,7 @@
 use crate::{
     amount::{parse_duration, parse_size, show_duration, show_size},
     key::{Kind, MAX_TEXT},
+    overrides::{self, Override},
 };
 use figment::value::Value;
 use std::{collections::BTreeMap, time::Duration};
@@ -21,6 +22,7 @@ pub(crate) enum Parsed {
     /// Of `Choices` and `Texts`.
     Words(Vec<String>),
     Pairs(BTreeMap<String, String>),
+    Tables(BTreeMap<String, Override>),
 }
 
 /// Reads a value as what its key takes. The problem it gives never repeats a secret.
@@ -48,6 +50,7 @@ pub(crate) fn parse(kind: Kind, value: &Value) -> Result<Parsed, String> {
         Kind::Choice(words) => choice(&text(value)?, words).map(Parsed::Text),
         Kind::Choices(words) => parse_words(value, words),
         Kind::Texts => parse_texts(value).map(Parsed::Words),
+        Kind::Tables => overrides::parse(value).map(Parsed::Tables),
         Kind::Pairs => parse_pairs(value).map(Parsed::Pairs),
     }
 }
@@ -173,6 +176,7 @@ impl Parsed {
             Self::Span(span) => show_duration(*span),
             Self::Text(text) => format!("{text:?}"),
             Self::Words(words) => words.join(","),
+            Self::Tables(tables) => overrides::show(tables),
             Self::Pairs(pairs) => pairs.keys().cloned().collect::<Vec<_>>().join(","),
         }
     }
@@ -182,6 +186,7 @@ impl Parsed {
         match self {
             Self::Text(text) => text.is_empty(),
             Self::Pairs(pairs) => pairs.is_empty(),
+            Self::Tables(tables) => tables.is_empty(),
             Self::Words(words) => words.is_empty(),
             Self::Bool(_) | Self::Number(_) | Self::Span(_) => false,
         }

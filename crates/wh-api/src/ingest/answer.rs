@@ -12,10 +12,14 @@ use axum::{
     body::Body,
     response::{IntoResponse, Response},
 };
-use http::{HeaderValue, StatusCode, header};
+use http::{HeaderName, HeaderValue, StatusCode, header};
 use serde::Serialize;
 use std::time::Duration;
 use utoipa::ToSchema;
+use wh_types::Class;
+
+/// Said where an earlier request with the same `Idempotency-Key` stored some of the records.
+const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 /// What became of the records of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
@@ -29,6 +33,10 @@ pub(crate) struct Summary {
     duplicates: u32,
     /// Refused; they will not do as they are.
     rejected: u32,
+    /// How many of the accepted were not looked up, because the store of ids was away: they may double.
+    #[serde(skip_serializing_if = "is_zero")]
+    #[schema(required = false)]
+    unchecked: u32,
     /// The records that were not accepted (with `results=all`: all), by index; at most 10,000.
     results: Vec<Entry>,
     /// There are more than `results` lists. The counts are exact.
@@ -55,27 +63,36 @@ struct Entry {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, nullable = false)]
     reason: Option<Box<str>>,
+    /// Accepted without being looked up.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schema(required = false)]
+    unchecked: bool,
     /// Where a refused record begins in the decoded body, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     offset: Option<usize>,
 }
 
-/// `accepted`: durable. `rejected`: refused. `in_flight`: it may be stored. `not_attempted`: it is certainly not stored.
+/// `accepted`: durable. `duplicate`: a record with its id is, from before. `rejected`: refused. `in_flight`: it may be stored. `not_attempted`: it is certainly not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = IngestStatus)]
 #[serde(rename_all = "snake_case")]
 enum Status {
     Accepted,
+    Duplicate,
     Rejected,
     InFlight,
     NotAttempted,
 }
 
 impl Entry {
+    fn stored(index: u32, status: Status, unchecked: bool) -> Self {
+        Self { index, status, code: None, column: None, reason: None, unchecked, offset: None }
+    }
+
     fn failed(index: u32, status: Status, failure: &Failure) -> Self {
-        let reason = Some((*failure.reason).into());
-        Self { index, status, code: Some(failure.code.name), column: None, reason, offset: None }
+        let (code, reason) = (Some(failure.code.name), Some((*failure.reason).into()));
+        Self { code, reason, ..Self::stored(index, status, false) }
     }
 }
 
@@ -93,7 +110,7 @@ pub(crate) enum Listing {
 pub(crate) fn conclude(records: &Records, outcomes: &[(u32, Outcome)], listing: Listing) -> Response {
     if listing == Listing::Failed
         && records.refusals.is_empty()
-        && outcomes.iter().all(|(_, outcome)| matches!(outcome, Outcome::Stored))
+        && outcomes.iter().all(|(_, outcome)| matches!(outcome, Outcome::Stored(_)))
     {
         return all_accepted(records.total);
     }
@@ -111,12 +128,11 @@ pub(crate) fn conclude(records: &Records, outcomes: &[(u32, Outcome)], listing: 
         if refusal_first {
             let Some(Refused { index, offset, refusal }) = refusals.next() else { break };
             tally.list(|| Entry {
-                index: *index,
                 offset: Some(*offset),
-                status: Status::Rejected,
                 code: Some(refusal.code.name),
                 column: refusal.column.clone(),
                 reason: Some(refusal.reason.clone()),
+                ..Entry::stored(*index, Status::Rejected, false)
             });
         } else if let Some((index, outcome)) = rows.next() {
             tally.row(index, outcome, listing);
@@ -128,11 +144,15 @@ pub(crate) fn conclude(records: &Records, outcomes: &[(u32, Outcome)], listing: 
 #[derive(Default)]
 struct Tally {
     accepted: u32,
+    duplicates: u32,
+    unchecked: u32,
+    /// Some record was stored by an earlier request with the same key.
+    replayed: bool,
     /// Rows that the queue refused for what they are.
     unfit: u32,
     unfit_code: Option<&'static Code>,
     /// The most doubtful failure of rows that may be sent again.
-    failure: Option<Failure>,
+    failure: Option<(Failure, Status)>,
     retry_after: Duration,
     results: Vec<Entry>,
     truncated: bool,
@@ -149,12 +169,19 @@ impl Tally {
 
     fn row(&mut self, index: u32, outcome: &Outcome, listing: Listing) {
         let (status, failure) = match outcome {
-            Outcome::Stored => {
+            Outcome::Stored(_) | Outcome::Unchecked(_) | Outcome::Replayed => {
+                let unchecked = matches!(outcome, Outcome::Unchecked(_));
                 self.accepted += 1;
+                self.unchecked += u32::from(unchecked);
+                self.replayed |= matches!(outcome, Outcome::Replayed);
                 if listing == Listing::All {
-                    let status = Status::Accepted;
-                    self.list(|| Entry { index, status, code: None, column: None, reason: None, offset: None });
+                    self.list(|| Entry::stored(index, Status::Accepted, unchecked));
                 }
+                return;
+            }
+            Outcome::Duplicate => {
+                self.duplicates += 1;
+                self.list(|| Entry::stored(index, Status::Duplicate, false));
                 return;
             }
             Outcome::Unknown(failure) => (Status::InFlight, failure),
@@ -169,8 +196,9 @@ impl Tally {
         }
         let seconds = failure.code.retry_after.unwrap_or(30).into();
         self.retry_after = self.retry_after.max(failure.class.retry_after().unwrap_or(Duration::from_secs(seconds)));
-        if self.failure.is_none() || status == Status::InFlight {
-            self.failure = Some(failure.clone());
+        let weight = |failure: &Failure, status| (failure.class == Class::Conflict, status == Status::InFlight);
+        if self.failure.as_ref().is_none_or(|(last, was)| weight(failure, status) >= weight(last, *was)) {
+            self.failure = Some((failure.clone(), status));
         }
     }
 
@@ -179,19 +207,23 @@ impl Tally {
         let summary = Summary {
             total: records.total,
             accepted: self.accepted,
-            duplicates: 0,
+            duplicates: self.duplicates,
+            unchecked: self.unchecked,
             rejected,
             results_truncated: self.truncated || records.rejected() as usize > records.refusals.len(),
             results: self.results,
         };
-        if let Some(failure) = self.failure {
+        if let Some((failure, _)) = self.failure {
             let text = format!("not every record was stored: {}", failure.reason);
-            let error = ApiError::new(failure.code, text).with_status(503).with_retry_after(self.retry_after);
-            return error.with_summary(summary).into_response();
+            let mut error = ApiError::new(failure.code, text);
+            if failure.class != Class::Conflict {
+                error = error.with_status(503).with_retry_after(self.retry_after);
+            }
+            return replayed(self.replayed, error.with_summary(summary).into_response());
         }
-        if rejected == 0 || summary.accepted > 0 {
+        if rejected == 0 || summary.accepted + summary.duplicates > 0 {
             let status = if rejected == 0 { StatusCode::OK } else { StatusCode::MULTI_STATUS };
-            return json(status, serde_json::to_vec(&summary).unwrap_or_default());
+            return replayed(self.replayed, json(status, serde_json::to_vec(&summary).unwrap_or_default()));
         }
         let refused = records.refusals.first().map(|first| (first.refusal.code, &*first.refusal.reason));
         let (code, reason) = match (refused, self.unfit_code) {
@@ -202,6 +234,18 @@ impl Tally {
         let text = if summary.total == 1 { reason.to_owned() } else { format!("every record was refused: {reason}") };
         ApiError::new(code, text).with_summary(summary).into_response()
     }
+}
+
+fn replayed(replayed: bool, mut response: Response) -> Response {
+    if replayed {
+        response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+    }
+    response
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// The answer of nearly every request.

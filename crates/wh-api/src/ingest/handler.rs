@@ -2,7 +2,7 @@
 
 use super::{
     answer::{Listing, Summary, conclude},
-    coalesce::{Failure, Outcome, Pending, Stamp},
+    coalesce::{Failure, Fates, Fresh, Once, Outcome, Pending, Sender, Stamp},
     delimited::{Dialect, Piece, Sheet},
     format::declared,
     judge::{Judge, Refusal},
@@ -38,6 +38,8 @@ use wh_types::{Class, Mono};
             `failed`.", example = "all"),
         ("X-Tenant-ID" = String, Header, description = "The tenant; absent or empty means `0`."),
         ("X-Request-ID" = String, Header, description = "Echoed in the answer and in the log."),
+        ("Idempotency-Key" = String, Header, description = "At most 255 bytes. The same body sent again under the same \
+            key, to the same table, is stored once."),
         ("Content-Encoding" = String, Header, description = "`gzip`, `zstd` or `lz4` (frame), one of them."),
     ),
     request_body(
@@ -51,17 +53,21 @@ use wh_types::{Class, Mono};
         ),
     ),
     responses(
-        (status = 200, description = "Every record was accepted or is a duplicate.", body = Summary),
+        (status = 200, description = "Every record was accepted or is a duplicate.", body = Summary,
+            headers(("Idempotency-Replayed" = bool, description = "`true`: an earlier request with this key stored some \
+                of the records."))),
         (status = 207, description = "Some records were refused, the others accepted.", body = Summary),
         (status = 400, description = "Every record was refused, or the body as a whole.", body = IngestProblem),
         (status = 401, description = "A presented credential is wrong.", body = IngestProblem),
         (status = 404, description = "No such tenant or table.", body = IngestProblem),
         (status = 408, description = "The body arrived too slowly. Nothing was stored.", body = IngestProblem,
             headers(("Retry-After" = u32, description = "Seconds."))),
+        (status = 409, description = "The `Idempotency-Key` came with another body before.", body = IngestProblem),
         (status = 413, description = "The body is too large, decoded, or has too many records.", body = IngestProblem),
         (status = 415, description = "The type or the encoding of the body is not taken.", body = IngestProblem),
         (status = 503, description = "Some record is `in_flight` or `not_attempted`, or nothing was read.",
             body = IngestProblem, headers(("Retry-After" = u32, description = "Seconds."))),
+        (status = 501, description = "This server keeps no keys, so it takes no `Idempotency-Key`.", body = IngestProblem),
     ),
 )]
 pub(crate) async fn ingest(State(app): State<Arc<App>>, request: Request) -> Response {
@@ -84,6 +90,11 @@ async fn run(app: &App, request: Request) -> Result<Response, ApiError> {
         Some(_) => return Err(ApiError::new(&codes::REQUEST_INVALID, "\"results\" is \"failed\" or \"all\"")),
     };
     let form = declared(&head.headers)?;
+    let key = Once::key_of(&head.headers)?;
+    if key.is_some() && app.publishing.claims.is_none() {
+        let text = "Idempotency-Key is not supported: this server keeps no keys (dedupe.backend is none)";
+        return Err(ApiError::new(&codes::IDEMPOTENCY_UNSUPPORTED, text));
+    }
     // rows of cells are made a piece at a time, and counted then
     let share = if matches!(form, Form::Delimited(_)) { 1 } else { 2 };
     let bounds = Bounds { cap: app.options.ingest_body_bytes, time: app.options.body_timeout, share };
@@ -91,7 +102,11 @@ async fn run(app: &App, request: Request) -> Result<Response, ApiError> {
     let taken = body::take_moving(&head.headers, body, bounds, idle, &tenant.budget).await?;
     let stamp = Stamp { received: app.publishing.clock.wall(), trace: traceparent(&head.headers) };
     drop(head);
-    let writing = Writing { app, table, plan, stamp, until, max_row: tenant.runtime.limits.max_row_bytes };
+    let once = match key {
+        Some(key) => Some(Arc::new(Once::new(key, &taken.bytes).await)),
+        None => None,
+    };
+    let writing = Writing { app, table, plan, stamp, once, until, max_row: tenant.runtime.limits.max_row_bytes };
     match form {
         Form::Delimited(dialect) => writing.cells(dialect, taken, listing).await,
         Form::Document | Form::Lines => writing.objects(form, taken, listing).await,
@@ -104,6 +119,8 @@ struct Writing<'a> {
     table: Arc<TableState>,
     plan: Arc<Plan>,
     stamp: Stamp,
+    /// Where it may come again under a key.
+    once: Option<Arc<Once>>,
     /// When the answer is due, whatever is known then.
     until: Mono,
     max_row: usize,
@@ -122,7 +139,7 @@ impl Writing<'_> {
         if records.accepted() == 0 {
             return Ok(conclude(&records, &[], listing));
         }
-        let handed = self.hand_over(records.rows(&bytes), &Arc::new(held));
+        let handed = self.hand_over(records.fresh(&bytes), &Arc::new(held));
         drop(bytes);
         let outcomes = match handed {
             Ok(pending) => self.outcomes(pending).await,
@@ -146,9 +163,10 @@ impl Writing<'_> {
         let held = Arc::new(held);
         let (mut places, mut piece, mut outcomes) = (records.places(), Piece::default(), Vec::new());
         let mut left = records.accepted();
+        let mut indexes = records.indexes();
         while left > 0 {
             sheet.piece(&mut places, &mut judge, &mut piece);
-            let failure = match self.hand_over(piece.rows(), &held) {
+            let failure = match self.hand_over(piece.fresh(indexes.by_ref()), &held) {
                 Ok(pending) => {
                     left = left.saturating_sub(piece.len());
                     let part = self.outcomes(pending).await;
@@ -171,16 +189,20 @@ impl Writing<'_> {
             let meter = column.undecided.get_or_init(|| self.app.meters.undecided(&column.type_text));
             meter.increment((*values).into());
         }
+        if judge.without_id > 0 {
+            self.table.coalescer.without_id(judge.without_id);
+        }
         for (code, count) in records.refused_by_code() {
             self.table.coalescer.meters().rejected(code, count);
         }
     }
 
-    fn hand_over<'r>(&self, rows: impl Iterator<Item = &'r [u8]>, held: &Arc<Held>) -> Result<Vec<Pending>, Failure> {
+    fn hand_over<'r>(&self, rows: impl Iterator<Item = Fresh<'r>>, held: &Arc<Held>) -> Result<Vec<Pending>, Failure> {
         if self.app.publishing.clock.now() >= self.until {
             return Err(too_late("the request took too long"));
         }
-        self.table.coalescer.hand_over(rows, &self.stamp, held).map_err(|_| {
+        let from = Sender { stamp: &self.stamp, held, once: self.once.as_ref() };
+        self.table.coalescer.hand_over(rows, &from).map_err(|_| {
             let after = codes::SERVER_BUSY.retry_after.unwrap_or_default();
             Failure {
                 class: Class::Exhausted { retry_after: Duration::from_secs(after.into()) },
@@ -199,11 +221,17 @@ impl Writing<'_> {
     async fn outcomes(&self, pending: Vec<Pending>) -> Vec<(u32, Outcome)> {
         let mut outcomes = Vec::with_capacity(pending.len());
         for part in pending {
-            let outcome = match tokio::time::timeout_at(self.until, part.outcome).await {
-                Ok(outcome) => outcome.unwrap_or_else(|_| Outcome::Unknown(Failure::unknown())),
-                Err(_) => Outcome::Unknown(too_late("the request took too long to wait for its outcome")),
+            let fates = match tokio::time::timeout_at(self.until, part.outcome).await {
+                Ok(fates) => fates.unwrap_or_else(|_| Fates::All(Outcome::Unknown(Failure::unknown()))),
+                Err(_) => {
+                    let failure = too_late("the request took too long to wait for its outcome");
+                    Fates::All(Outcome::Unknown(failure))
+                }
             };
-            outcomes.push((part.rows, outcome));
+            match fates {
+                Fates::All(outcome) => outcomes.push((part.rows, outcome)),
+                Fates::Each(each) => outcomes.extend(each),
+            }
         }
         outcomes
     }
@@ -212,8 +240,10 @@ impl Writing<'_> {
 /// Why the rows behind one with this outcome are not tried: they would fare no better, or be stored before it.
 fn ends(outcome: &Outcome) -> Option<Failure> {
     match outcome {
-        Outcome::Stored => None,
+        Outcome::Stored(_) | Outcome::Unchecked(_) | Outcome::Duplicate | Outcome::Replayed => None,
         Outcome::Refused(failure) if failure.rejects() => None,
+        // that is about this record alone
+        Outcome::Unknown(failure) if failure.code == &codes::DEDUPE_BUSY => None,
         Outcome::Refused(failure) => Some(failure.clone()),
         Outcome::Unknown(failure) => {
             let reason = format!("not tried, because of a record before it: {}", failure.reason);

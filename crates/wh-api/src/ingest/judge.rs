@@ -72,6 +72,12 @@ pub(crate) struct Judge<'p> {
     pub(crate) undecided: Vec<u32>,
     /// By column: how many elements its array in this record has. Kept only for parts of a `Nested`.
     lengths: Vec<usize>,
+    /// The column of ids; none has that number where there is no such column.
+    id_column: usize,
+    /// The id of the record last judged, as it stands in the text.
+    id: Option<(Range<usize>, JsonKind)>,
+    /// Records that have no id although they are told apart by one.
+    pub(crate) without_id: u64,
 }
 
 impl<'p> Judge<'p> {
@@ -85,13 +91,27 @@ impl<'p> Judge<'p> {
             edits: Vec::new(),
             undecided: vec![0; columns],
             lengths: vec![0; if plan.nested.is_empty() { 0 } else { columns }],
+            id_column: plan.id.as_ref().and_then(|id| id.column).unwrap_or(usize::MAX),
+            id: None,
+            without_id: 0,
         }
+    }
+
+    /// Whether records are told apart by an id.
+    pub(crate) fn identifies(&self) -> bool {
+        self.plan.id.is_some()
+    }
+
+    /// Where the id of the accepted record last judged stands in its text; empty where it has none.
+    pub(crate) fn id(&self) -> Range<usize> {
+        self.id.as_ref().map(|(span, _)| span.clone()).unwrap_or_default()
     }
 
     /// Reads one object, whose brace is next.
     pub(crate) fn record(&mut self, json: &mut Scanner<'_>) -> Result<Judged, Fault> {
         self.record += 1;
         self.edits.clear();
+        self.id = None;
         let start = json.at();
         let _outside = json.take_spaced();
         if !json.take(b'{') {
@@ -113,6 +133,9 @@ impl<'p> Judge<'p> {
         }
         if refusal.is_none() && !self.plan.nested.is_empty() {
             refusal = self.unequal();
+        }
+        if refusal.is_none() && self.plan.id.is_some() {
+            refusal = self.identify(json.text());
         }
         Ok(Judged { span: start..json.at(), spaced: json.take_spaced(), refusal })
     }
@@ -147,6 +170,9 @@ impl<'p> Judge<'p> {
             Verdict::Refuses(why) => return Err(bad_value(&codes::COLUMN_VALUE, column, &text[span], &why)),
             Verdict::WrongKind(wants) => return Err(wrong_kind(column, value.kind, wants)),
         }
+        if at == self.id_column {
+            self.id = Some((value.span.clone(), value.kind));
+        }
         if !self.lengths.is_empty() {
             self.lengths[at] = if value.kind == JsonKind::Array { types::elements(text, &value.span) } else { 0 };
         }
@@ -173,6 +199,33 @@ impl<'p> Judge<'p> {
             Ordering::Greater => {}
         }
         Ok(at)
+    }
+
+    /// Whether the record's id is one. Null and the empty text are none.
+    fn identify(&mut self, text: &[u8]) -> Option<Refusal> {
+        let given = match &self.id {
+            Some((_, JsonKind::Null)) | None => false,
+            Some((_, JsonKind::Array | JsonKind::Object)) => {
+                let reason = "an id must be text, a number or a boolean";
+                return Some(Refusal::of_column(
+                    &codes::DEDUPE_ID_INVALID,
+                    &self.plan.columns[self.id_column],
+                    reason.into(),
+                ));
+            }
+            Some((span, _)) => text[span.clone()] != *b"\"\"",
+        };
+        if given {
+            return None;
+        }
+        self.id = None;
+        self.without_id += 1;
+        self.plan.id.as_ref().filter(|id| id.required).map(|id| {
+            let reason = format!("column {} is the id of events, and the record gives none", shown(id.name.as_bytes()));
+            let mut refusal = Refusal::new(&codes::DEDUPE_ID_MISSING, reason);
+            refusal.column = Some(id.name.clone());
+            refusal
+        })
     }
 
     #[cold]

@@ -10,7 +10,7 @@ mod plan;
 mod records;
 
 pub(crate) use answer::Summary;
-pub(crate) use coalesce::{Coalescer, Outcome, PublishOptions, Publishing};
+pub(crate) use coalesce::{Claims, Coalescer, Outcome, PublishOptions, Publishing};
 pub(crate) use delimited::{Dialect, Header, Piece, Sheet, Syntax};
 pub(crate) use handler::{__path_ingest, ingest};
 pub(crate) use judge::{Judge, Refusal};

@@ -1,6 +1,6 @@
 //! A table's schema, laid out for judging records: what each column takes, and how a key finds its column.
 
-use crate::tenant::Mode;
+use crate::{dedupe::IdRule, tenant::Mode};
 use metrics::Counter;
 use std::{
     collections::{BTreeMap, HashMap},
@@ -19,6 +19,18 @@ pub(crate) struct Plan {
     pub(crate) required: usize,
     /// Array columns that ClickHouse holds to one length, by their name up to the first dot: parts of a `Nested`.
     pub(crate) nested: Vec<Vec<usize>>,
+    /// How records are told apart, where they are.
+    pub(crate) id: Option<IdPlan>,
+}
+
+/// By what a record is told apart.
+#[derive(Debug)]
+pub(crate) struct IdPlan {
+    /// The column; `None`: the table has none of that name.
+    pub(crate) column: Option<usize>,
+    pub(crate) name: Box<str>,
+    /// Whether a record without an id is refused.
+    pub(crate) required: bool,
 }
 
 /// What one column takes.
@@ -56,7 +68,17 @@ impl Plan {
         let by_name = columns.iter().enumerate().map(|(at, c)| (c.name.as_bytes().into(), at)).collect();
         let required = columns.iter().filter(|column| column.required).count();
         let nested = nested(&schema);
-        Self { schema, mode, columns, by_name, required, nested }
+        Self { schema, mode, columns, by_name, required, nested, id: None }
+    }
+
+    /// With records told apart by such a rule.
+    pub(crate) fn with_id(mut self, rule: Option<&IdRule>) -> Self {
+        self.id = rule.map(|rule| IdPlan {
+            column: self.column(rule.column.as_bytes()),
+            name: rule.column.as_str().into(),
+            required: rule.required,
+        });
+        self
     }
 
     pub(crate) fn column(&self, key: &[u8]) -> Option<usize> {

@@ -4,6 +4,7 @@
 //! refused record.
 
 use super::{
+    coalesce::Fresh,
     delimited::Dialect,
     judge::{Judge, Judged, Refusal},
 };
@@ -12,7 +13,6 @@ use crate::{
     json::{Scanner, push_compact},
 };
 use std::{collections::BTreeMap, ops::Range};
-use wh_clickhouse::types::Edited;
 
 /// Most records judged in one step.
 pub(crate) const WINDOW: usize = 256;
@@ -68,6 +68,8 @@ pub(crate) struct Records {
     rows: Vec<RowRef>,
     /// Texts that are not the body's own: white space removed, values edited.
     side: Vec<u8>,
+    /// Where each accepted record's id stands in the body, where records are told apart by one.
+    ids: Vec<(u32, u32)>,
     /// The first [`MAX_RESULTS`], by record.
     pub(crate) refusals: Vec<Refused>,
     /// Records in all.
@@ -88,6 +90,14 @@ impl Records {
     /// The accepted rows' texts, in order.
     pub(crate) fn rows<'a>(&'a self, body: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
         self.rows.iter().map(move |row| row.of(if row.side { &self.side } else { body }))
+    }
+
+    /// The accepted rows as they are handed over, in order.
+    pub(crate) fn fresh<'a>(&'a self, body: &'a [u8]) -> impl Iterator<Item = Fresh<'a>> {
+        let id = |place: &(u32, u32)| Some(&body[place.0 as usize..place.1 as usize]).filter(|id| !id.is_empty());
+        let ids = self.ids.iter().map(id).chain(std::iter::repeat(None));
+        let rows = self.rows(body).zip(self.indexes());
+        rows.zip(ids).map(|((text, index), id)| Fresh { text, id, index })
     }
 
     /// The record numbers of the accepted rows, in order.
@@ -141,8 +151,8 @@ impl Records {
         }
     }
 
-    fn accept(&mut self, body: &[u8], span: Range<usize>, compact: bool, edits: &[Edited], most: usize) {
-        let own = self.side.len();
+    fn accept(&mut self, body: &[u8], span: Range<usize>, compact: bool, judge: &Judge<'_>, most: usize) {
+        let (own, edits) = (self.side.len(), &judge.edits);
         let side = compact || !edits.is_empty();
         let offset = span.start;
         let mut place = span.clone();
@@ -155,6 +165,11 @@ impl Records {
             Some(row) if size <= most => {
                 self.rows.push(row);
                 self.total += 1;
+                if judge.identifies() {
+                    let id = judge.id();
+                    let place = |at| u32::try_from(at).unwrap_or_default();
+                    self.ids.push((place(id.start), place(id.end)));
+                }
             }
             _ => {
                 self.side.truncate(own);
@@ -289,7 +304,7 @@ impl<'b> Walk<'b> {
     fn keep(&self, judged: Judged, judge: &Judge<'_>, records: &mut Records) {
         match judged.refusal {
             Some(refusal) => records.refuse(judged.span.start, refusal),
-            None => records.accept(self.body, judged.span, judged.spaced, &judge.edits, self.max_row),
+            None => records.accept(self.body, judged.span, judged.spaced, judge, self.max_row),
         }
     }
 

@@ -5,6 +5,7 @@
 mod coalesce;
 mod contract;
 mod dead_letters;
+mod dedupe;
 mod differential;
 mod engine;
 mod forms;

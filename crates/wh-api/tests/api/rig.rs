@@ -7,7 +7,7 @@ use http_body_util::BodyExt;
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 use tower::Service;
-use wh_api::{Api, ApiOptions, Check, OperatorKey, Parts, TenantLimits, TenantRuntime, Version};
+use wh_api::{Api, ApiOptions, Check, DedupeStore, OperatorKey, Parts, TenantLimits, TenantRuntime, Version};
 use wh_clickhouse::{Client, Column, ColumnKind, Options, Schema, SchemaHandle, TableSchema, types::Type};
 use wh_mq::{
     Allowance, Broker, Budget, Delivery, Verdict,
@@ -36,8 +36,14 @@ pub(crate) struct Setup {
     pub(crate) key: Option<&'static str>,
     pub(crate) checks: Vec<Check>,
     pub(crate) allowance: Allowance,
+    /// Where keys are kept.
+    pub(crate) dedupe: Option<DedupeStore>,
     /// Stands between the API and the queue.
     pub(crate) wrap: Option<Wrap>,
+    /// Time.
+    pub(crate) clock: Arc<dyn Clock>,
+    /// A queue of the test's own, instead of one in memory.
+    pub(crate) queue: Option<Arc<dyn Broker>>,
 }
 
 impl Default for Setup {
@@ -51,7 +57,10 @@ impl Default for Setup {
             key: Some(KEY),
             checks: Vec::new(),
             allowance: Allowance { bytes: 1 << 30, table_bytes: 1 << 30, history: Duration::from_secs(600) },
+            dedupe: None,
             wrap: None,
+            clock: Arc::new(SystemClock),
+            queue: None,
         }
     }
 }
@@ -62,18 +71,21 @@ impl Rig {
     }
 
     pub(crate) fn with(setup: Setup) -> Self {
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let queue = sim::Broker::new(sim::Options {
-            epoch: Epoch(0xe),
-            shards: 1,
-            ack_wait: Duration::from_secs(60),
-            duplicate_window: Duration::from_secs(120),
-            default_allowance: setup.allowance,
-            dead_letter_share: 10,
-            clock: Arc::clone(&clock),
-        });
+        let clock = setup.clock;
+        let in_memory = || {
+            sim::Broker::new(sim::Options {
+                epoch: Epoch(0xe),
+                shards: 1,
+                ack_wait: Duration::from_secs(60),
+                duplicate_window: Duration::from_secs(120),
+                default_allowance: setup.allowance,
+                dead_letter_share: 10,
+                clock: Arc::clone(&clock),
+            })
+        };
+        let queue = setup.queue.unwrap_or_else(|| Arc::new(in_memory()));
         let script = Script::new();
-        let mut broker: Arc<dyn Broker> = Arc::new(Faulty::new(Arc::new(queue), script.clone()));
+        let mut broker: Arc<dyn Broker> = Arc::new(Faulty::new(queue, script.clone()));
         if let Some(wrap) = setup.wrap {
             broker = wrap(broker);
         }
@@ -86,6 +98,7 @@ impl Rig {
         };
         let parts = Parts {
             broker: Arc::clone(&broker),
+            dedupe: setup.dedupe,
             tenants: vec![tenant("0"), tenant("acme")],
             operator_key: OperatorKey::new(setup.key.map(Into::into)),
             clock,

@@ -71,11 +71,17 @@ impl Attempts {
     }
 
     /// What an attempt said of one block. `None`: nothing.
-    pub(super) fn note(&mut self, at: usize, answer: Option<wh_mq::Result<Receipt>>) {
+    ///
+    /// `proves`: a `Duplicate` is of an attempt of ours. It may be somebody's probe where claims are about to be over.
+    pub(super) fn note(&mut self, at: usize, answer: Option<wh_mq::Result<Receipt>>, proves: bool) {
         let slot = &mut self.slots[at];
         let failure = match answer {
-            Some(Ok(Receipt::Stored(_) | Receipt::Duplicate(_))) => {
-                slot.outcome = Some(Outcome::Stored);
+            Some(Ok(Receipt::Duplicate(_))) if !proves => {
+                slot.outcome = Some(Outcome::Unknown(Failure::unknown()));
+                return;
+            }
+            Some(Ok(receipt)) => {
+                slot.outcome = Some(Outcome::Stored(receipt.cursor()));
                 return;
             }
             Some(Err(error)) => Failure::of(&error),
@@ -113,6 +119,11 @@ impl Attempts {
         Next::Done
     }
 
+    /// No attempt begins any more, and none did.
+    pub(super) fn refuse(&mut self, failure: &Failure) {
+        self.slots.iter_mut().for_each(|slot| slot.outcome = Some(Outcome::Refused(failure.clone())));
+    }
+
     /// The outcomes, once done.
     pub(super) fn outcomes(self) -> impl Iterator<Item = Outcome> {
         self.slots.into_iter().map(|slot| slot.outcome.unwrap_or_else(|| Outcome::Unknown(Failure::unknown())))
@@ -143,12 +154,13 @@ mod tests {
         let mut made = 0;
         loop {
             made += 1;
-            attempts.note(0, answers(made));
+            attempts.note(0, answers(made), true);
             if attempts.next(start + SECOND * made, |_| SECOND) == Next::Done {
                 let name = match attempts.outcomes().next().unwrap() {
-                    Outcome::Stored => "stored".to_owned(),
+                    Outcome::Stored(_) => "stored".to_owned(),
                     Outcome::Unknown(failure) => format!("unknown {}", failure.code.name),
                     Outcome::Refused(failure) => format!("refused {}", failure.code.name),
+                    other @ (Outcome::Unchecked(_) | Outcome::Duplicate | Outcome::Replayed) => format!("{other:?}"),
                 };
                 return (name, made);
             }
@@ -204,14 +216,30 @@ mod tests {
     fn each_block_of_a_call_has_its_own_outcome() {
         let start = SystemClock.now();
         let mut attempts = Attempts::new(3, start + 5 * SECOND);
-        attempts.note(0, stored());
-        attempts.note(1, failed(Kind::Unavailable));
-        attempts.note(2, failed(Kind::NoSpace));
+        attempts.note(0, stored(), true);
+        attempts.note(1, failed(Kind::Unavailable), true);
+        attempts.note(2, failed(Kind::NoSpace), true);
         assert_eq!(attempts.next(start, |_| SECOND), Next::Again(SECOND));
         assert_eq!(attempts.open().collect::<Vec<_>>(), [1]);
-        attempts.note(1, stored());
+        attempts.note(1, stored(), true);
         assert_eq!(attempts.next(start, |_| SECOND), Next::Done);
         let outcomes: Vec<_> = attempts.outcomes().collect();
-        assert!(matches!(outcomes[..], [Outcome::Stored, Outcome::Stored, Outcome::Refused(_)]), "{outcomes:?}");
+        assert!(matches!(outcomes[..], [Outcome::Stored(_), Outcome::Stored(_), Outcome::Refused(_)]), "{outcomes:?}");
+    }
+
+    #[test]
+    fn a_duplicate_that_may_be_a_probe_proves_nothing() {
+        let at = Cursor { epoch: Epoch(1), sequence: 1 };
+        for (receipt, proves, stored) in [
+            (Receipt::Duplicate(at), true, true),
+            (Receipt::Duplicate(at), false, false),
+            (Receipt::Stored(at), false, true),
+        ] {
+            let mut attempts = Attempts::new(1, SystemClock.now());
+            attempts.note(0, Some(Ok(receipt)), proves);
+            let outcome = attempts.outcomes().next().unwrap();
+            assert_eq!(matches!(outcome, Outcome::Stored(_)), stored, "{receipt:?} {outcome:?}");
+            assert_eq!(matches!(outcome, Outcome::Unknown(_)), !stored);
+        }
     }
 }

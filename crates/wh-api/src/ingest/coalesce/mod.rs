@@ -4,27 +4,29 @@
 //! blocks only. What is handed over is published whether or not anybody still waits for it.
 
 mod attempt;
+mod cut;
+mod dedupe;
 mod gather;
 mod probe;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use gather::{Pending, Stamp};
+pub(crate) use dedupe::{Claims, Once};
+pub(crate) use gather::{Fates, Fresh, Pending, Sender, Stamp};
 
 use crate::{
-    budget::Held,
     codes::{self, Code},
+    dedupe::IdRule,
     metrics::{Meters, TableMeters},
 };
 use attempt::{Attempts, Next, Times};
-use gather::{Gather, Open, Part};
+use dedupe::{Keying, Limit};
+use gather::{Gather, Open};
 use parking_lot::Mutex;
 use std::{fmt, pin::pin, sync::Arc, time::Duration};
 use tokio::sync::{Notify, Semaphore};
 use wh_mq::Broker;
-use wh_types::{
-    Backoff, Block, BlockId, Chain, Class, Clock, Encoding, Entropy, Mono, Stop, Table, Tasks, Tenant, frame,
-};
+use wh_types::{Backoff, Block, Class, Clock, Cursor, Encoding, Entropy, Mono, Stop, Table, Tasks, Tenant};
 
 const DELAYS: Backoff = Backoff::half_jitter(Duration::from_millis(100), Duration::from_secs(1));
 /// Probes in flight; a block beyond them is given up at once and counted.
@@ -37,12 +39,42 @@ const LARGE: usize = 64 << 10;
 /// What became of a block's rows.
 #[derive(Clone, Debug)]
 pub(crate) enum Outcome {
-    /// Durable.
-    Stored,
+    /// Durable, in the block at this place.
+    Stored(Cursor),
+    /// The same, but nobody looked whether it was stored before: the store of keys was away.
+    Unchecked(Cursor),
+    /// A row with its id is durable, from before.
+    Duplicate,
+    /// It is durable itself, from an earlier request with the same `Idempotency-Key`.
+    Replayed,
     /// Nobody can say.
     Unknown(Failure),
     /// Not stored.
     Refused(Failure),
+}
+
+impl Outcome {
+    /// Its name in metrics.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Stored(_) | Self::Unchecked(_) => "accepted",
+            Self::Duplicate => "duplicate",
+            Self::Replayed => "replayed",
+            Self::Unknown(_) => "in_flight",
+            Self::Refused(failure) if failure.rejects() => "rejected",
+            Self::Refused(_) => "not_attempted",
+        }
+    }
+
+    /// Whether it is told as the same.
+    fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Stored(one), Self::Stored(two)) | (Self::Unchecked(one), Self::Unchecked(two)) => one == two,
+            (Self::Duplicate, Self::Duplicate) | (Self::Replayed, Self::Replayed) => true,
+            (Self::Unknown(one), Self::Unknown(two)) | (Self::Refused(one), Self::Refused(two)) => one.is(two),
+            _ => false,
+        }
+    }
 }
 
 /// Why rows were not (known to be) stored.
@@ -57,6 +89,10 @@ impl Failure {
     fn of(error: &wh_mq::Error) -> Self {
         let code = Code::by_name(error.code()).unwrap_or(&codes::QUEUE_FAILED);
         Self { class: error.class(), code, reason: error.kind().to_string().into() }
+    }
+
+    fn is(&self, other: &Self) -> bool {
+        (self.class, self.code) == (other.class, other.code) && self.reason == other.reason
     }
 
     /// The rows themselves are at fault: they fail again.
@@ -96,6 +132,8 @@ pub(crate) struct Publishing {
     pub(crate) options: PublishOptions,
     pub(crate) meters: Arc<Meters>,
     pub(crate) probes: Arc<Semaphore>,
+    /// Where keys are kept, where that is anywhere.
+    pub(crate) claims: Option<Arc<Claims>>,
 }
 
 impl Publishing {
@@ -108,6 +146,7 @@ impl Publishing {
 pub(crate) struct Coalescer {
     tenant: Tenant,
     table: Table,
+    keying: Keying,
     publishing: Arc<Publishing>,
     meters: TableMeters,
     state: Mutex<State>,
@@ -125,6 +164,8 @@ struct State {
     chain: u64,
     /// When a refusal was last logged.
     warned: Option<Mono>,
+    /// When records without an id were last logged.
+    warned_of_ids: Option<Mono>,
 }
 
 /// More rows of this table gather than may be held.
@@ -132,9 +173,11 @@ struct State {
 pub(crate) struct Busy;
 
 impl Coalescer {
-    pub(crate) fn new(tenant: Tenant, table: Table, publishing: Arc<Publishing>) -> Self {
+    /// `rule`: how the table's events are told apart.
+    pub(crate) fn new(tenant: Tenant, table: Table, rule: Option<&IdRule>, publishing: Arc<Publishing>) -> Self {
         let meters = publishing.meters.table(&tenant, &table);
-        Self { tenant, table, publishing, meters, state: Mutex::default(), wake: Notify::new() }
+        let keying = Keying::new(&tenant, &table, rule);
+        Self { tenant, table, keying, publishing, meters, state: Mutex::default(), wake: Notify::new() }
     }
 
     pub(crate) fn meters(&self) -> &TableMeters {
@@ -144,16 +187,15 @@ impl Coalescer {
     /// Hands rows over: from here on they are published whatever becomes of the caller.
     pub(crate) fn hand_over<'a>(
         self: &Arc<Self>,
-        rows: impl Iterator<Item = &'a [u8]>,
-        stamp: &Stamp,
-        held: &Arc<Held>,
+        rows: impl Iterator<Item = Fresh<'a>>,
+        from: &Sender<'_>,
     ) -> Result<Vec<Pending>, Busy> {
         let (pending, start, wake) = {
             let mut state = self.state.lock();
             if state.gather.bytes() > self.publishing.options.table_bytes {
                 return Err(Busy);
             }
-            let pending = state.gather.add(rows, stamp, held);
+            let pending = state.gather.add(rows, from);
             let start = !std::mem::replace(&mut state.running, true);
             (pending, start, std::mem::take(&mut state.waiting))
         };
@@ -220,84 +262,56 @@ impl Coalescer {
 
     /// Publishes blocks until each has its outcome, and tells it. Gives the chain's new end.
     async fn publish(&self, taken: Vec<Open>, chain: u64) -> u64 {
-        let clock = &self.publishing.clock;
-        let (blocks, parts) = self.seal(taken, chain).await;
-        let start = clock.now();
-        let attempts = self.resolve(&blocks, start).await;
-        self.meters.published(clock.now().duration_since(start));
-        let (mut end, mut unanswered, mut rows) = (chain, 0_u32, 0);
-        for ((block, parts), outcome) in blocks.into_iter().zip(parts).zip(attempts.outcomes()) {
-            if let (Some(chain), Outcome::Stored | Outcome::Unknown(_)) = (&block.chain, &outcome) {
-                end = chain.n;
-            }
-            self.meters.block(&block, &outcome);
-            if let Outcome::Refused(failure) = &outcome {
-                self.warn(failure);
-            }
-            gather::tell(parts, &outcome);
-            if matches!(outcome, Outcome::Unknown(_)) {
-                unanswered += 1;
-                rows += block.rows;
-                self.probe(block);
-            }
+        let start = self.publishing.clock.now();
+        let (cuts, limit) = self.cut(taken).await;
+        let sealed = self.seal(cuts, chain).await;
+        let attempts = self.resolve(&sealed.blocks, limit).await;
+        self.meters.published(self.publishing.clock.now().duration_since(start));
+        self.conclude(sealed, attempts.outcomes().collect(), limit, chain).await
+    }
+
+    /// Whether it is time to log such a thing again.
+    fn may_warn(&self, last: impl FnOnce(&mut State) -> &mut Option<Mono>) -> bool {
+        let now = self.publishing.clock.now();
+        let mut state = self.state.lock();
+        let last = last(&mut state);
+        let may = last.is_none_or(|last| now.duration_since(last) >= WARN_EVERY);
+        if may {
+            *last = Some(now);
         }
-        if unanswered > 0 {
+        may
+    }
+
+    /// Records came without an id although they are told apart by one.
+    pub(crate) fn without_id(&self, count: u64) {
+        self.meters.without_id(count);
+        if self.may_warn(|state| &mut state.warned_of_ids) {
             let table = &self.table;
-            tracing::warn!(%table, blocks = unanswered, rows, "{unanswered} blocks of table {table} unanswered, asking for them");
+            tracing::warn!(%table, count, "records of table {table} have no id: they cannot be told apart");
         }
-        end
     }
 
     /// Logs why rows were not stored, once in a while: a full queue refuses thousands of blocks a second.
     fn warn(&self, failure: &Failure) {
-        let now = self.publishing.clock.now();
-        let mut state = self.state.lock();
-        if state.warned.is_none_or(|last| now.duration_since(last) >= WARN_EVERY) {
-            state.warned = Some(now);
-            drop(state);
+        if self.may_warn(|state| &mut state.warned) {
             let (table, why) = (&self.table, &failure.reason);
             tracing::warn!(%table, code = failure.code.name, "rows of table {table} were not stored: {why}");
         }
     }
 
-    /// Gives blocks their ids and bodies. From here on a block never changes.
-    async fn seal(&self, taken: Vec<Open>, chain: u64) -> (Vec<Block>, Vec<Vec<Part>>) {
-        let Publishing { entropy, options, process, .. } = &*self.publishing;
-        let mut parts = Vec::with_capacity(taken.len());
-        let mut blocks = Vec::with_capacity(taken.len());
-        for open in taken {
-            let Ok(body) = frame::encode(options.encoding, &open.text) else {
-                let reason = "the block could not be compressed";
-                let failure = Failure { class: Class::Bug, code: &codes::QUEUE_FAILED, reason: reason.into() };
-                gather::tell(open.parts, &Outcome::Refused(failure));
-                continue;
-            };
-            blocks.push(Block {
-                id: BlockId::draw(&**entropy),
-                tenant: self.tenant.clone(),
-                table: self.table.clone(),
-                received: open.stamp.received,
-                rows: open.rows,
-                decoded_bytes: u32::try_from(open.text.len()).unwrap_or(u32::MAX),
-                encoding: options.encoding,
-                body,
-                chain: Some(Chain { process: Arc::clone(process), n: chain + 1 + blocks.len() as u64 }),
-                trace: open.stamp.trace,
-            });
-            parts.push(open.parts);
-            if open.text.len() > LARGE {
-                // compressing it took as long as some hundred requests
-                tokio::task::yield_now().await;
-            }
-        }
-        (blocks, parts)
-    }
-
     /// Publishes until every block has its outcome: again under the same ids, within the budget of time, where it is ours.
-    async fn resolve(&self, blocks: &[Block], start: Mono) -> Attempts {
+    async fn resolve(&self, blocks: &[Block], limit: Option<Limit>) -> Attempts {
         let Publishing { broker, clock, entropy, options, .. } = &*self.publishing;
         let times = Times::of(&**broker, options.publish_timeout);
-        let mut attempts = Attempts::new(blocks.len(), start + times.budget);
+        let start = clock.now();
+        let deadline = limit.map_or(start + times.budget, |limit| limit.last_start.min(start + times.budget));
+        let mut attempts = Attempts::new(blocks.len(), deadline);
+        if limit.is_some_and(|limit| start > limit.last_start) {
+            attempts.refuse(&dedupe::too_late());
+        }
+        if attempts.open().next().is_none() {
+            return attempts;
+        }
         let mut now = start;
         loop {
             let open: Vec<_> = attempts.open().collect();
@@ -311,8 +325,9 @@ impl Coalescer {
             let time = times.left(now.saturating_duration_since(start));
             let answers = tokio::time::timeout(time, broker.publish(blocks)).await;
             let mut answers = answers.unwrap_or_default().into_iter();
+            let proves = limit.is_none_or(|limit| clock.now() < limit.proves_until);
             for at in open {
-                attempts.note(at, answers.next());
+                attempts.note(at, answers.next(), proves);
             }
             match attempts.next(clock.now(), |failures| DELAYS.delay(failures, &**entropy)) {
                 Next::Done => return attempts,
@@ -320,19 +335,6 @@ impl Coalescer {
             }
             now = clock.now();
         }
-    }
-
-    fn probe(&self, block: Block) {
-        let publishing = Arc::clone(&self.publishing);
-        let Ok(permit) = Arc::clone(&publishing.probes).try_acquire_owned() else {
-            return publishing.meters.unknown_resolved("lost");
-        };
-        let until = publishing.clock.now() + publishing.options.probe_for;
-        let tasks = publishing.tasks.clone();
-        drop(tasks.spawn("probe", async move {
-            probe::settle(publishing, block, until).await;
-            drop(permit);
-        }));
     }
 }
 

@@ -1,9 +1,13 @@
 //! Settles what became of a block whose publish stayed unanswered: an empty block under its id (decision D4).
 //!
-//! Nothing waits for the answer yet: rows without a dedupe id have no claim to release or commit. What the probe
-//! does already is make sure that the block is not stored *after* its client was told to send again.
+//! Claims on its rows are committed or released by what is found. Where there are none the probe still makes sure that the
+//! block is not stored *after* its client was told to send again.
 
-use super::{Publishing, attempt::Times};
+use super::{
+    Publishing,
+    attempt::Times,
+    dedupe::{Act, Claims, Held, Limit},
+};
 use std::{sync::Arc, time::Duration};
 use wh_mq::Receipt;
 use wh_types::{Backoff, Block, Class, Cursor, Mono};
@@ -40,7 +44,15 @@ enum Reading {
     Again,
 }
 
-/// `first`: no probe of this block was sent before this one.
+/// Claims on the rows of a block whose outcome is not known.
+#[derive(Debug)]
+pub(super) struct Doubt {
+    pub(super) claims: Arc<Claims>,
+    pub(super) held: Held,
+    pub(super) limit: Limit,
+}
+
+/// `first`: no probe of this block was sent before this one, by anybody.
 fn read(first: bool, answer: Option<wh_mq::Result<Receipt>>) -> Reading {
     match answer {
         Some(Ok(Receipt::Stored(_))) => Reading::Fate(Fate::Released),
@@ -52,18 +64,33 @@ fn read(first: bool, answer: Option<wh_mq::Result<Receipt>>) -> Reading {
 }
 
 /// Probes until there is an answer or `until`.
-pub(super) async fn settle(publishing: Arc<Publishing>, block: Block, until: Mono) {
-    let fate = fate(&publishing, &block.probe(), until).await;
+pub(super) async fn settle(publishing: Arc<Publishing>, block: Block, until: Mono, doubt: Option<Doubt>) {
+    let alone_until = doubt.as_ref().map(|doubt| doubt.limit.proves_until);
+    let fate = fate(&publishing, &block.probe(), until, alone_until).await;
     publishing.meters.unknown_resolved(fate.name());
     tracing::info!(block = %block.id, table = %block.table, fate = fate.name(), "unanswered block resolved");
+    let act = match fate {
+        Fate::Stored => Act::Commit,
+        Fate::Released => Act::Release,
+        // whoever sends the rows again asks again
+        Fate::Lost => return,
+    };
+    if let Some(Doubt { claims, held, .. }) = doubt {
+        let left = claims.attempt(&publishing, act, held).await;
+        if !left.is_empty() {
+            claims.insist(&publishing, act, left, until).await;
+        }
+    }
 }
 
-async fn fate(publishing: &Publishing, probe: &Block, until: Mono) -> Fate {
+/// `alone_until`: from then on others may probe the block too.
+async fn fate(publishing: &Publishing, probe: &Block, until: Mono, alone_until: Option<Mono>) -> Fate {
     let Publishing { broker, clock, entropy, options, stop, .. } = publishing;
     let time = Times::of(&**broker, options.publish_timeout).call;
     for sent in 1.. {
         let answer = tokio::time::timeout(time, broker.publish(std::slice::from_ref(probe))).await;
-        let mut reading = read(sent == 1, answer.ok().and_then(|mut outcomes| outcomes.pop()));
+        let alone = alone_until.is_none_or(|until| clock.now() < until);
+        let mut reading = read(sent == 1 && alone, answer.ok().and_then(|mut outcomes| outcomes.pop()));
         if let Reading::LookUp(at) = reading {
             let rows = broker.stored_rows(&probe.tenant, &probe.table, probe.id, at);
             reading = match tokio::time::timeout(options.publish_timeout, rows).await {

@@ -45,19 +45,22 @@ fn over(broker: Arc<dyn Broker>) -> Arc<Coalescer> {
         },
         meters: Arc::new(Meters::new()),
         probes: Publishing::probes(),
+        claims: None,
     };
-    Arc::new(Coalescer::new(Tenant::default(), Table::new("t").unwrap(), Arc::new(publishing)))
+    Arc::new(Coalescer::new(Tenant::default(), Table::new("t").unwrap(), None, Arc::new(publishing)))
 }
 
 async fn hand_over(coalescer: &Arc<Coalescer>, rows: usize) -> Vec<Pending> {
     let held = Budget::new(1 << 20, Duration::ZERO).take(1).await.map(Arc::new).unwrap();
     let stamp = Stamp { received: Timestamp::from_millis(1), trace: None };
-    coalescer.hand_over(std::iter::repeat_n(&b"{}"[..], rows), &stamp, &held).unwrap()
+    let from = Sender { stamp: &stamp, held: &held, once: None };
+    let row = Fresh { text: b"{}", id: None, index: 0 };
+    coalescer.hand_over(std::iter::repeat_n(row, rows), &from).unwrap()
 }
 
 async fn stored(pending: Vec<Pending>) {
     for part in pending {
-        assert!(matches!(part.outcome.await, Ok(Outcome::Stored)));
+        assert!(matches!(part.outcome.await, Ok(Fates::All(Outcome::Stored(_)))));
     }
 }
 
@@ -114,8 +117,9 @@ async fn patient(fault: Fault) -> (String, u64, u64) {
     let (clock, start) = (SystemClock, SystemClock.now());
     let mut pending = hand_over(&coalescer, 1).await;
     let outcome = match pending.remove(0).outcome.await.unwrap() {
-        Outcome::Stored => "stored".to_owned(),
-        Outcome::Unknown(failure) | Outcome::Refused(failure) => failure.code.name.to_owned(),
+        Fates::All(Outcome::Stored(_)) => "stored".to_owned(),
+        Fates::All(Outcome::Unknown(failure) | Outcome::Refused(failure)) => failure.code.name.to_owned(),
+        other @ (Fates::All(_) | Fates::Each(_)) => format!("{other:?}"),
     };
     assert!(script.is_done());
     let took = clock.now().duration_since(start).as_secs();

@@ -5,6 +5,7 @@ use crate::{
     codes,
     error::shown,
     ingest::{
+        coalesce::Fresh,
         judge::{Judge, Refusal},
         plan::Plan,
         records::{Records, WINDOW},
@@ -27,6 +28,8 @@ pub(crate) struct Sheet<'b> {
     max_row: usize,
     /// The record last read, as JSON.
     row: Vec<u8>,
+    /// Its id as it was given.
+    id: Vec<u8>,
     /// Bytes of all accepted rows.
     made: usize,
     /// The first piece, kept from judging; most bodies have no other.
@@ -38,6 +41,9 @@ pub(crate) struct Sheet<'b> {
 pub(crate) struct Piece {
     text: Vec<u8>,
     ends: Vec<usize>,
+    /// The rows' ids, one after another, where they are told apart by one.
+    ids: Vec<u8>,
+    id_ends: Vec<usize>,
 }
 
 impl Piece {
@@ -45,9 +51,20 @@ impl Piece {
         self.ends.len()
     }
 
-    fn push(&mut self, row: &[u8]) {
+    fn push(&mut self, row: &[u8], id: Option<&[u8]>) {
         self.text.extend_from_slice(row);
         self.ends.push(self.text.len());
+        if let Some(id) = id {
+            self.ids.extend_from_slice(id);
+            self.id_ends.push(self.ids.len());
+        }
+    }
+
+    fn clear(&mut self) {
+        self.text.clear();
+        self.ends.clear();
+        self.ids.clear();
+        self.id_ends.clear();
     }
 
     fn is_full(&self) -> bool {
@@ -57,6 +74,14 @@ impl Piece {
     pub(crate) fn rows(&self) -> impl Iterator<Item = &[u8]> {
         let mut start = 0;
         self.ends.iter().map(move |end| &self.text[std::mem::replace(&mut start, *end)..*end])
+    }
+
+    /// The rows as they are handed over; `indexes`: of their records.
+    pub(crate) fn fresh(&self, indexes: impl Iterator<Item = u32>) -> impl Iterator<Item = Fresh<'_>> {
+        let mut start = 0;
+        let ids = self.id_ends.iter().map(move |end| &self.ids[std::mem::replace(&mut start, *end)..*end]);
+        let ids = ids.map(|id| Some(id).filter(|id| !id.is_empty())).chain(std::iter::repeat(None));
+        self.rows().zip(indexes).zip(ids).map(|((text, index), id)| Fresh { text, id, index })
     }
 }
 
@@ -69,8 +94,18 @@ impl<'b> Sheet<'b> {
         let Dialect { syntax, header } = dialect;
         let at = if body.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
         let (layout, cells) = (Layout::positional(plan), Cells::new(plan.columns.len()));
-        let mut sheet =
-            Self { body, at, syntax, layout, cells, max_row, row: Vec::new(), made: 0, first: Piece::default() };
+        let mut sheet = Self {
+            body,
+            at,
+            syntax,
+            layout,
+            cells,
+            max_row,
+            row: Vec::new(),
+            id: Vec::new(),
+            made: 0,
+            first: Piece::default(),
+        };
         let single = syntax == Syntax::Tsv && header != Header::Present && sheet.layout.len() == 1;
         if sheet.at == body.len() || (!single && sheet.skip_blank_lines()) {
             return Err(Refusal::new(&codes::BODY_EMPTY, "the body is empty"));
@@ -103,7 +138,7 @@ impl<'b> Sheet<'b> {
                     if records.accept_place(span, edited, size, self.max_row) {
                         self.made += size;
                         if !self.first.is_full() {
-                            self.first.push(&self.row);
+                            self.first.push(&self.row, judge.identifies().then_some(&*self.id));
                         }
                     }
                 }
@@ -125,8 +160,7 @@ impl<'b> Sheet<'b> {
         judge: &mut Judge<'_>,
         piece: &mut Piece,
     ) {
-        piece.text.clear();
-        piece.ends.clear();
+        piece.clear();
         std::mem::swap(piece, &mut self.first);
         if piece.len() > 0 {
             places.nth(piece.len() - 1);
@@ -136,9 +170,10 @@ impl<'b> Sheet<'b> {
             let Some((span, edited)) = places.next() else { return };
             self.at = span.start;
             // it was read and judged before, and cannot fail now
-            let made = self.read().and_then(|_| if edited { self.make(judge).map(drop) } else { self.render() });
+            let again = edited || judge.identifies();
+            let made = self.read().and_then(|_| if again { self.make(judge).map(drop) } else { self.render() });
             debug_assert!(made.is_ok(), "{made:?}");
-            piece.push(&self.row);
+            piece.push(&self.row, judge.identifies().then_some(&*self.id));
         }
     }
 
@@ -180,6 +215,10 @@ impl<'b> Sheet<'b> {
         let judged = judge.record(&mut Scanner::new(&self.row, 0))?;
         if let Some(refusal) = judged.refusal {
             return Err(refusal);
+        }
+        if judge.identifies() {
+            self.id.clear();
+            self.id.extend_from_slice(&self.row[judge.id()]);
         }
         if judge.edits.is_empty() {
             return Ok(false);

@@ -1,0 +1,397 @@
+//! Claims the rows of one publish call, block by block, and takes out those that are not to go.
+//!
+//! A block's id stands for exactly the claims taken under it: where one that leaves cannot be given back, the others are,
+//! and the block gets another id and claims anew.
+
+use super::{
+    Act, Claims, Held, Keying, PATIENCE, SOON, away, busy,
+    decide::{self, Claim, Keys, Standing, Verdict},
+    lapsed::{Fate, Lapsed},
+};
+use crate::{
+    dedupe::OnOutage,
+    ingest::coalesce::{Failure, Outcome, Publishing, gather::Open},
+    json::unescape,
+};
+use bytes::Bytes;
+use futures::future::join_all;
+use std::{
+    collections::{BTreeSet, HashMap, hash_map::Entry},
+    sync::Arc,
+};
+use tokio::time::timeout;
+use wh_dedupe::{Error, Key, Kind, Row, Ticket, Under};
+use wh_types::{BlockId, Class, Epoch, Mono, Table, Tenant};
+
+/// How often a block's rows are claimed under a new id before it is given up.
+const ROUNDS: usize = 3;
+
+/// What is said of a row that is not in its block.
+#[derive(Clone, Debug)]
+pub(crate) enum Aside {
+    Said(Outcome),
+    /// The same as of the row that has its id: which block of the call, and which row of it as it was gathered.
+    As(usize, u32),
+}
+
+/// What was claimed for a block.
+#[derive(Debug)]
+pub(crate) struct Claimed {
+    pub(crate) id: BlockId,
+    /// Rows that are not in the block, by their numbers as gathered, in order.
+    pub(crate) aside: Vec<(u32, Aside)>,
+    /// Claims that go with the block.
+    pub(crate) held: Held,
+    /// When they were asked for; `None`: nothing is claimed.
+    pub(crate) since: Option<Mono>,
+    /// Rows that go although the store could not be asked for them, by their numbers as gathered.
+    pub(crate) unchecked: BTreeSet<u32>,
+}
+
+/// A row and its names.
+#[derive(Debug)]
+struct Named {
+    row: u32,
+    part: u32,
+    event: Option<Key>,
+    record: Option<Key>,
+    /// Where its id stands before in the call; then only its record is claimed, and only to see what it is.
+    first: Option<(usize, u32)>,
+}
+
+/// What a block's reservation came to.
+#[derive(Debug)]
+struct Reserved {
+    id: BlockId,
+    since: Mono,
+    /// Of each named row.
+    keys: Vec<Keys>,
+}
+
+/// One publish call on its way.
+pub(crate) struct Call<'a> {
+    pub(crate) claims: &'a Arc<Claims>,
+    pub(crate) keying: &'a Keying,
+    pub(crate) publishing: &'a Arc<Publishing>,
+    pub(crate) tenant: &'a Tenant,
+    pub(crate) table: &'a Table,
+}
+
+/// What is left of a block once its claims are judged.
+#[derive(Debug)]
+struct Judged {
+    aside: Vec<(u32, Aside)>,
+    held: Held,
+    /// Rows that leave and are stored already.
+    stored: Held,
+    /// Rows that leave and are not.
+    leaving: Vec<Ticket>,
+}
+
+impl Call<'_> {
+    /// Claims what is to be claimed, and takes out of the blocks what is not to go.
+    pub(crate) async fn claim(&self, opens: &mut [Open]) -> Vec<Claimed> {
+        let (named, mut claimed) = self.name(opens);
+        let mut left: Vec<usize> = (0..opens.len()).filter(|at| !named[*at].is_empty()).collect();
+        for _ in 0..ROUNDS {
+            left = self.round(opens, &named, &mut claimed, left).await;
+            if left.is_empty() {
+                break;
+            }
+        }
+        let failure = away(&Error::new("release", Kind::Unavailable));
+        for at in left {
+            self.outage(&opens[at], &named[at], &mut claimed[at], &failure);
+        }
+        for (open, block) in opens.iter_mut().zip(&mut claimed) {
+            block.aside.sort_by_key(|(row, _)| *row);
+            open.remove(block.aside.iter().map(|(row, _)| *row));
+        }
+        claimed
+    }
+
+    /// Claims the blocks at these places. Gives those whose id is spoilt.
+    async fn round(
+        &self,
+        opens: &[Open],
+        named: &[Vec<Named>],
+        claimed: &mut [Claimed],
+        places: Vec<usize>,
+    ) -> Vec<usize> {
+        let reserved = join_all(places.iter().map(|at| self.reserve(&named[*at], &opens[*at]))).await;
+        let mut good = Vec::with_capacity(places.len());
+        for (at, reserved) in places.into_iter().zip(reserved) {
+            match reserved {
+                Ok(reserved) => good.push((at, reserved)),
+                Err(failure) => self.outage(&opens[at], &named[at], &mut claimed[at], &failure),
+            }
+        }
+        // first what decides for whole requests, then each row
+        for (at, reserved) in &good {
+            rule(&opens[*at], &named[*at], &reserved.keys);
+        }
+        let act = async |(at, reserved): (usize, Reserved)| {
+            let Reserved { id, since, keys } = reserved;
+            let Judged { aside, held, stored, leaving } = self.judge(&opens[at], &named[at], keys);
+            let (_, free) =
+                tokio::join!(self.claims.attempt(self.publishing, Act::Commit, stored), self.claims.free(leaving),);
+            if !free {
+                self.claims.settle(self.publishing, Act::Release, held, since + self.claims.with.lease).await;
+                return Err(at);
+            }
+            Ok((at, aside, held, since, id))
+        };
+        let mut spoilt = Vec::new();
+        for one in join_all(good.into_iter().map(act)).await {
+            match one {
+                Ok((at, aside, held, since, id)) => {
+                    let block = &mut claimed[at];
+                    block.aside.extend(aside);
+                    (block.id, block.held, block.since) = (id, held, Some(since));
+                }
+                Err(at) => spoilt.push(at),
+            }
+        }
+        spoilt
+    }
+
+    /// Names the keyed rows. One whose id stands before in this call, and one of a request that is decided, is set aside.
+    fn name(&self, opens: &[Open]) -> (Vec<Vec<Named>>, Vec<Claimed>) {
+        let mut places: HashMap<[u8; 16], (usize, u32)> = HashMap::new();
+        let (mut all, mut claimed) = (Vec::with_capacity(opens.len()), Vec::with_capacity(opens.len()));
+        for (block, open) in opens.iter().enumerate() {
+            let (mut named, mut aside) = (Vec::with_capacity(open.keyed.len()), Vec::new());
+            for keyed in &open.keyed {
+                let once = open.parts[keyed.part as usize].once.as_deref();
+                if let Some(ruling) = once.and_then(super::Once::ruling) {
+                    aside.push((keyed.row, Aside::Said(ruling.outcome())));
+                    continue;
+                }
+                let record = once.and_then(|once| once.record(&self.keying.scope, keyed.index).ok());
+                let (mut event, mut first) = (self.event(open.id_of(keyed)), None);
+                if let Some(key) = &event {
+                    match places.entry(key.hash()) {
+                        Entry::Occupied(before) => (event, first) = (None, Some(*before.get())),
+                        Entry::Vacant(free) => drop(free.insert((block, keyed.row))),
+                    }
+                }
+                match (first, record) {
+                    (Some((block, row)), None) => aside.push((keyed.row, Aside::As(block, row))),
+                    (None, None) if event.is_none() => {}
+                    (first, record) => named.push(Named { row: keyed.row, part: keyed.part, event, record, first }),
+                }
+            }
+            all.push(named);
+            claimed.push(Claimed {
+                id: BlockId::draw(&*self.publishing.entropy),
+                aside,
+                held: Held::default(),
+                since: None,
+                unchecked: BTreeSet::new(),
+            });
+        }
+        (all, claimed)
+    }
+
+    /// The key of an event with this id, as it stands in its record.
+    fn event(&self, id: &[u8]) -> Option<Key> {
+        self.keying.retention?;
+        let text = match id {
+            [b'"', text @ .., b'"'] => unescape(text, text.contains(&b'\\')),
+            bare => bare.into(),
+        };
+        self.keying.scope.event(&String::from_utf8_lossy(&text)).ok()
+    }
+
+    /// Reserves all keys of a block under a new id.
+    async fn reserve(&self, named: &[Named], open: &Open) -> Result<Reserved, Failure> {
+        let Publishing { broker, clock, entropy, .. } = &**self.publishing;
+        let (id, since) = (BlockId::draw(&**entropy), clock.now());
+        let under = Under {
+            stream: broker.unit_of(self.tenant, self.table).partition,
+            epoch: broker.epoch_of(self.tenant, self.table).unwrap_or(Epoch(0)),
+            block: id,
+            lease: self.claims.with.lease,
+        };
+        let mut rows = Vec::with_capacity(named.len());
+        for one in named {
+            rows.extend(one.event.clone().map(Row::new));
+            if let Some(key) = &one.record {
+                rows.push(Row { key: key.clone(), payload: body_of(open, one) });
+            }
+        }
+        let verdicts = self.ask(&rows, &under).await?;
+        let standings = self.settled(rows, verdicts, &under, named).await?;
+        let mut standings = standings.into_iter();
+        let keys = named.iter().map(|one| Keys {
+            event: one.event.as_ref().and_then(|_| standings.next()),
+            record: one.record.as_ref().and_then(|_| standings.next()),
+        });
+        Ok(Reserved { id, since, keys: keys.collect() })
+    }
+
+    async fn ask(&self, rows: &[Row], under: &Under) -> Result<Vec<wh_dedupe::Verdict>, Failure> {
+        let answer = timeout(PATIENCE, self.claims.with.store.reserve(rows, under)).await;
+        let answer = answer.unwrap_or_else(|_| Err(Error::new("reserve", Kind::Unknown)));
+        self.claims.fared(answer.as_ref().err());
+        let wrong = || Error::new("reserve", Kind::Bug("another number of verdicts than of rows".into()));
+        let answer = answer.and_then(|verdicts| if verdicts.len() == rows.len() { Ok(verdicts) } else { Err(wrong()) });
+        answer.map_err(|error| {
+            self.publishing.meters.claims_failed(error.code());
+            away(&error)
+        })
+    }
+
+    /// What each key is once its lapsed claims were looked into.
+    async fn settled(
+        &self,
+        rows: Vec<Row>,
+        verdicts: Vec<wh_dedupe::Verdict>,
+        under: &Under,
+        named: &[Named],
+    ) -> Result<Vec<Standing>, Failure> {
+        let records: Vec<bool> = named
+            .iter()
+            .flat_map(|one| [one.event.as_ref().map(|_| false), one.record.as_ref().map(|_| true)])
+            .flatten()
+            .collect();
+        let (mut standings, mut lapsed, mut places) = (Vec::with_capacity(rows.len()), Vec::new(), Vec::new());
+        for (at, verdict) in verdicts.into_iter().enumerate() {
+            use wh_dedupe::Verdict::{Busy, Lapsed as Over, New, Same, Seen};
+            standings.push(match verdict {
+                New(ticket) => Standing::Ours(ticket),
+                Busy { retry_after, payload } => Standing::Busy { retry_after, payload },
+                Seen { payload } => Standing::Seen { payload },
+                // two requests with one Idempotency-Key in one block: the first is at it
+                Same(first) => Standing::Busy { retry_after: SOON, payload: rows[first].payload.clone() },
+                Over { origin, payload, ticket } => {
+                    lapsed.push(Lapsed { origin, ticket, record: records[at] });
+                    places.push(at);
+                    Standing::Busy { retry_after: self.claims.with.lease, payload }
+                }
+            });
+        }
+        if lapsed.is_empty() {
+            return Ok(standings);
+        }
+        let held = || Held::new(self.keying.retention);
+        let table = (self.tenant, self.table);
+        let fates = self.claims.look_into(self.publishing, table, under, lapsed, held).await;
+        let mut again = Vec::new();
+        for (at, fate) in places.into_iter().zip(fates) {
+            match (fate, &mut standings[at]) {
+                (Fate::Stored, Standing::Busy { payload, .. }) => {
+                    standings[at] = Standing::Seen { payload: std::mem::take(payload) };
+                }
+                (Fate::Gone | Fate::Forgotten, _) => again.push(at),
+                (Fate::Stored | Fate::Open, _) => {}
+            }
+        }
+        if again.is_empty() {
+            return Ok(standings);
+        }
+        let rows: Vec<Row> = again.iter().map(|at| rows[*at].clone()).collect();
+        match self.ask(&rows, under).await {
+            Ok(verdicts) => {
+                for (at, verdict) in again.into_iter().zip(verdicts) {
+                    standings[at] = match verdict {
+                        wh_dedupe::Verdict::New(ticket) => Standing::Ours(ticket),
+                        wh_dedupe::Verdict::Seen { payload } => Standing::Seen { payload },
+                        wh_dedupe::Verdict::Busy { retry_after, payload } => Standing::Busy { retry_after, payload },
+                        // it lapsed again within this call, or is another's: whoever sends it again finds out
+                        wh_dedupe::Verdict::Lapsed { payload, .. } => Standing::Busy { retry_after: SOON, payload },
+                        wh_dedupe::Verdict::Same(_) => Standing::Busy { retry_after: SOON, payload: Bytes::new() },
+                    };
+                }
+                Ok(standings)
+            }
+            Err(failure) => {
+                let ours = standings
+                    .into_iter()
+                    .zip(&records)
+                    .filter_map(|(standing, record)| Some((standing.ticket()?, *record)));
+                let mut held = held();
+                ours.for_each(|(ticket, record)| held.add(ticket, record));
+                let until = self.publishing.clock.now() + self.claims.with.lease;
+                self.claims.settle(self.publishing, Act::Release, held, until).await;
+                Err(failure)
+            }
+        }
+    }
+
+    /// Judges the rows of a block, and says what is done with its claims.
+    fn judge(&self, open: &Open, named: &[Named], keys: Vec<Keys>) -> Judged {
+        let held = || Held::new(self.keying.retention);
+        let mut judged = Judged { aside: Vec::new(), held: held(), stored: held(), leaving: Vec::new() };
+        for (one, keys) in named.iter().zip(keys) {
+            let once = open.parts[one.part as usize].once.as_deref();
+            let verdict = decide::judge(&keys, &body_of(open, one));
+            let verdict = decide::under(verdict, once.and_then(super::Once::ruling));
+            let said = match verdict {
+                Verdict::Keep => {
+                    if let Some((block, row)) = one.first {
+                        judged.aside.push((one.row, Aside::As(block, row)));
+                        judged.leaving.extend(keys.record.and_then(Standing::ticket));
+                        continue;
+                    }
+                    None
+                }
+                Verdict::Duplicate => Some(Outcome::Duplicate),
+                Verdict::Replayed => Some(Outcome::Replayed),
+                Verdict::Busy(retry_after) => Some(busy(retry_after)),
+                Verdict::Request(ruling) => Some(ruling.outcome()),
+            };
+            judged.aside.extend(said.map(|outcome| (one.row, Aside::Said(outcome))));
+            for (standing, record) in [(keys.event, false), (keys.record, true)] {
+                let Some(ticket) = standing.and_then(Standing::ticket) else { continue };
+                match decide::claim(verdict) {
+                    Claim::Hold => judged.held.add(ticket, record),
+                    Claim::Commit => judged.stored.add(ticket, record),
+                    Claim::Release => judged.leaving.push(ticket),
+                }
+            }
+        }
+        judged
+    }
+
+    /// What becomes of a block for whose rows the store could not be asked.
+    fn outage(&self, open: &Open, named: &[Named], block: &mut Claimed, failure: &Failure) {
+        let parts: BTreeSet<u32> = named.iter().map(|one| one.part).collect();
+        if self.claims.with.on_outage == OnOutage::Accept && failure.class != Class::Stopping {
+            for one in named {
+                match one.first {
+                    Some((first, row)) => block.aside.push((one.row, Aside::As(first, row))),
+                    None => drop(block.unchecked.insert(one.row)),
+                }
+            }
+            return;
+        }
+        // a request's rows are refused together: it is sent again as a whole
+        let mut first = 0;
+        let spans = (0_u32..).zip(&open.parts).filter_map(|(at, part)| {
+            let span = first..first + part.rows;
+            first = span.end;
+            parts.contains(&at).then_some(span)
+        });
+        let said: BTreeSet<u32> = block.aside.iter().map(|(row, _)| *row).collect();
+        let rows = spans.flatten().filter(|row| !said.contains(row));
+        let refused: Vec<_> = rows.map(|row| (row, Aside::Said(Outcome::Refused(failure.clone())))).collect();
+        block.aside.extend(refused);
+    }
+}
+
+/// What is kept with a row's record.
+fn body_of(open: &Open, row: &Named) -> Bytes {
+    open.parts[row.part as usize].once.as_ref().map(|once| once.body().clone()).unwrap_or_default()
+}
+
+/// Notes what single records decide for their whole requests.
+fn rule(open: &Open, named: &[Named], keys: &[Keys]) {
+    for (one, keys) in named.iter().zip(keys) {
+        if let (Some(once), Verdict::Request(ruling)) =
+            (&open.parts[one.part as usize].once, decide::judge(keys, &body_of(open, one)))
+        {
+            once.rule(ruling);
+        }
+    }
+}
