@@ -10,7 +10,7 @@ use std::{
 use tempfile::TempDir;
 use wh_testkit::{Process, free_port, http};
 
-const WAIT: Duration = Duration::from_secs(30);
+const WAIT: Duration = Duration::from_secs(90);
 
 struct Running {
     process: Process,

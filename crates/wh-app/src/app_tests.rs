@@ -37,7 +37,7 @@ async fn a_full_disk_opens_the_port_with_the_reason_and_goes_on_once_there_is_ro
     assert!(status == 503 && body.contains("queue.no_space") && body.contains("no space for the queue"), "{body}");
     assert_eq!((get(&running, "/livez").await.0, get(&running, "/readyz").await.0), (200, 503));
     disk.set_capacity(None);
-    wh_testkit::until(Duration::from_secs(30), "the api to answer", || async {
+    wh_testkit::until(Duration::from_secs(90), "the api to answer", || async {
         let (status, body) = get(&running, "/version").await;
         anyhow::ensure!(status == 200, "{body}");
         Ok::<_, anyhow::Error>(())
@@ -52,5 +52,5 @@ async fn a_full_disk_opens_the_port_with_the_reason_and_goes_on_once_there_is_ro
 async fn a_stop_ends_the_wait_for_room() {
     let (_folder, _disk, mut running) = on_a_full_disk().await;
     running.stop();
-    tokio::time::timeout(Duration::from_secs(3), running.wait()).await.unwrap().unwrap();
+    tokio::time::timeout(Duration::from_secs(60), running.wait()).await.unwrap().unwrap();
 }

@@ -8,7 +8,7 @@ use wh_config::{Config, Environment, load};
 use wh_testkit::{clickhouse, http, until};
 
 const ABOUT: About = About { name: "wavehouse", version: "0.0.0", commit: "test" };
-const WAIT: Duration = Duration::from_secs(30);
+const WAIT: Duration = Duration::from_secs(90);
 const TABLE: &str = "CREATE TABLE events (id UInt64, note String) ENGINE = MergeTree ORDER BY id";
 /// An address where nobody is.
 const NOBODY: &str = "http://127.0.0.1:1";

@@ -9,7 +9,7 @@ use std::{
 use wh_testkit::{Process, http, workspace};
 
 /// How long a process may take to become ready.
-const READY: Duration = Duration::from_secs(40);
+const READY: Duration = Duration::from_secs(120);
 
 /// A process of a fleet.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ impl Member {
     /// # Errors
     /// No answer came.
     pub async fn metrics(&self) -> Result<BTreeMap<String, f64>> {
-        let request = http::get(self.url("/metrics")).timeout(Duration::from_secs(5));
+        let request = http::get(self.url("/metrics")).timeout(Duration::from_secs(30));
         let reply = request.send().await?;
         let text = reply.text();
         let lines = text.lines().filter(|line| !line.starts_with('#'));

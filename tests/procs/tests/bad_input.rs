@@ -91,7 +91,7 @@ async fn each_fault_has_its_answer_and_good_rows_are_kept() {
     assert_eq!(results[0]["column"], "extra");
 
     // 3 from the NDJSON line before, 6 and 9 from this batch, and nothing else
-    system.holds_ids(3, Duration::from_secs(20)).await.unwrap();
+    system.holds_ids(3, Duration::from_secs(90)).await.unwrap();
     let ids = system.engine.query("SELECT groupArray(id) FROM (SELECT id FROM events ORDER BY id)").await.unwrap();
     assert_eq!(ids.trim(), "[3,6,9]");
     assert_eq!(system.sql("SELECT toUInt32(1) AS one").await.unwrap()[0]["one"], 1);
@@ -108,7 +108,7 @@ async fn a_row_that_only_clickhouse_refuses_is_parked_and_the_rest_arrives() {
     });
     let reply = system.post(NDJSON, rows.collect::<Vec<_>>().join("\n")).await.unwrap();
     assert_eq!(reply.status, 200, "{}", reply.text());
-    system.holds_ids(99, Duration::from_secs(20)).await.unwrap();
+    system.holds_ids(99, Duration::from_secs(90)).await.unwrap();
     assert_eq!(system.number("SELECT count() FROM events").await.unwrap(), 99);
     let stats = http::get(system.url("/v1/ops/dlq/stats"))
         .header("authorization", "Operator an-operator-key")

@@ -4,7 +4,7 @@ use procs::{System, TABLE, config};
 use std::{fs, path::Path, time::Duration};
 use wh_testkit::{Process, clickhouse, free_port, http, until, workspace};
 
-const WAIT: Duration = Duration::from_secs(20);
+const WAIT: Duration = Duration::from_secs(90);
 
 /// Starts the binary on a configuration that cannot work; gives its exit code and what it said.
 async fn refused(dir: &Path, text: &str) -> (i32, String) {

@@ -45,7 +45,7 @@ async fn the_commands_of_the_guide_on_dead_letters_print_what_it_says() {
         let (printed, told) = run(&here).await;
         assert_eq!(words(&printed), words(expected), "{command}\n{printed}\n{told}");
         if epoch.is_empty() {
-            let parked = until(Duration::from_secs(20), "two rows to be parked", || async {
+            let parked = until(Duration::from_secs(90), "two rows to be parked", || async {
                 let (list, told) = run("wavehouse dlq list --code 469").await;
                 if list.lines().count() == 3 { Ok(list) } else { anyhow::bail!("{list}{told}") }
             });
@@ -56,7 +56,7 @@ async fn the_commands_of_the_guide_on_dead_letters_print_what_it_says() {
     assert!(commands >= 8, "{commands}");
     let shown = run(&format!("wavehouse dlq show {epoch}-1.1")).await;
     assert!(shown.1.contains("dead_letter.not_found"), "it was replayed: {shown:?}");
-    system.holds_ids(2, Duration::from_secs(20)).await.unwrap();
+    system.holds_ids(2, Duration::from_secs(90)).await.unwrap();
     let notes =
         system.engine.query("SELECT groupArray(note) FROM (SELECT note FROM events ORDER BY id)").await.unwrap();
     assert_eq!(notes.trim(), "['short','fixed']");

@@ -4,7 +4,7 @@ use procs::{System, TABLE, Writers};
 use std::time::Duration;
 use wh_testkit::{clickhouse, fault};
 
-const WAIT: Duration = Duration::from_secs(60);
+const WAIT: Duration = Duration::from_secs(180);
 
 #[tokio::test]
 async fn rows_arrive_once_a_killed_clickhouse_is_back() {

@@ -5,7 +5,7 @@ use serde_json::json;
 use std::time::Duration;
 use wh_testkit::http;
 
-const WAIT: Duration = Duration::from_secs(20);
+const WAIT: Duration = Duration::from_secs(90);
 
 #[tokio::test]
 async fn an_event_is_accepted_streamed_inserted_and_queried() {

@@ -8,7 +8,7 @@ use wh_testkit::{
     until,
 };
 
-const WAIT: Duration = Duration::from_secs(60);
+const WAIT: Duration = Duration::from_secs(180);
 const ADDRESS: &str = "127.0.0.1";
 
 fn rows(ids: std::ops::Range<u64>) -> String {

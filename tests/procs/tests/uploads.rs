@@ -151,7 +151,7 @@ async fn two_hundred_slow_uploads_are_held_within_the_budget_and_refused_early()
     let refused: Vec<_> = ends.iter().filter(|end| end.status != 200).collect();
     assert!(refused.len() > 150, "{}", refused.len());
     assert!(refused.iter().all(|end| (end.status, end.code.as_str()) == (503, "server.busy")));
-    let early = refused.iter().filter(|end| end.took < Duration::from_secs(20)).count();
+    let early = refused.iter().filter(|end| end.sent < 8 * MIB).count();
     assert!(early * 10 > refused.len() * 9, "{early} of {} before half of their body was there", refused.len());
     assert_eq!(held(&system).await, 0);
     assert_eq!(system.post("application/json", row).await.unwrap().status, 200, "and then it goes on as before");
@@ -169,7 +169,7 @@ async fn a_client_that_goes_away_gives_back_what_it_held() {
         client.write_all(&vec![b' '; MIB]).await.unwrap();
         clients.push(client);
     }
-    let wait = Duration::from_secs(10);
+    let wait = Duration::from_secs(60);
     until(wait, "the bodies to be held", async || match held(&system).await {
         bytes if bytes >= 4 * MIB as u64 => Ok(()),
         bytes => anyhow::bail!("{bytes}"),
@@ -193,13 +193,13 @@ async fn a_body_that_stands_still_or_takes_too_long_ends_with_408() {
     let config = system.dir().join("config.yaml");
     let text = std::fs::read_to_string(&config).unwrap().replace("server:\n", &format!("server:\n{more}\n"));
     std::fs::write(&config, text).unwrap();
-    system.wavehouse.stop(Duration::from_secs(20)).await.unwrap();
+    system.wavehouse.stop(Duration::from_secs(60)).await.unwrap();
     system.restart().await.unwrap();
     for (pause, took) in [(5_000, 500), (100, 2_000)] {
         let end = upload(system.port(), 16 * MIB, Duration::from_millis(pause)).await;
         assert_eq!((end.status, end.code.as_str()), (408, "body.timeout"), "{pause}");
         assert!(
-            end.took >= Duration::from_millis(took) && end.took < Duration::from_millis(took + 3_000),
+            end.took >= Duration::from_millis(took) && end.took < Duration::from_millis(took + 20_000),
             "{:?}",
             end.took
         );

@@ -15,7 +15,7 @@ use wh_cache::{
 use wh_testkit::{chaos, redis, until};
 use wh_types::{OsEntropy, SystemClock, Table, Tasks, Tenant};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(90);
 const TTL: Duration = Duration::from_secs(60);
 
 fn shared() -> Shared {

@@ -65,7 +65,7 @@ async fn a_cluster_of_three_has_no_finding_at_all() -> Result<()> {
     let wanted = topology(2, 2, 3);
     create(&mut cluster.operator(), &wanted).await?;
     let (port, wanted) = (cluster.node(1).port(), &wanted);
-    let seen = until(Duration::from_secs(20), "no finding", || without_findings(port, wanted)).await?;
+    let seen = until(Duration::from_secs(90), "no finding", || without_findings(port, wanted)).await?;
     assert!(Plan::new(wanted, &seen).is_empty());
     Ok(())
 }
@@ -88,7 +88,7 @@ async fn a_block_is_heard_by_the_history_under_its_own_subject() -> Result<()> {
     let stored = client.request("wh.ingest.2.5.acme.a%2Eb", "{}").await?.json()?;
     assert_eq!(stored["stream"], "WH_INGEST_2");
     let port = server.port();
-    until(Duration::from_secs(10), "the history heard it", || heard(port)).await?;
+    until(Duration::from_secs(60), "the history heard it", || heard(port)).await?;
     let next = client.request("$JS.API.CONSUMER.INFO.WH_INGEST_2.wh-ingest-5", "").await?.json()?;
     assert_eq!(next["num_pending"], 1, "the shard's durable has it");
     Ok(())

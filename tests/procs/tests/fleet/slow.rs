@@ -82,7 +82,7 @@ async fn a_stop_while_clickhouse_hangs_ends_in_time_and_loses_nothing() {
     traffic.until_more(500, WAIT).await.unwrap();
     let hang = proxy.add(Rule::insert(Action::Hang));
     until(WAIT, "every table to hang", || async { proxy.fired(hang) >= TABLES as u64 }).await.unwrap();
-    one.stop(Duration::from_secs(20)).await.unwrap();
+    one.stop(Duration::from_secs(60)).await.unwrap();
     proxy.clear();
     even(&[&two], UNITS, WAIT).await.unwrap();
     traffic.until_more(500, WAIT).await.unwrap();
