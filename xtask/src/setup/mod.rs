@@ -7,6 +7,7 @@ mod checksum;
 mod clickhouse;
 mod dynamodb;
 mod fetch;
+mod moto;
 mod nats;
 mod place;
 mod redis;
@@ -20,7 +21,7 @@ use wh_testkit::servers;
 /// What to bring.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Only these: clickhouse, clickhouse-newer, nats, redis, dynamodb
+    /// Only these: clickhouse, clickhouse-newer, nats, redis, dynamodb, moto
     #[arg(long, value_delimiter = ',')]
     only: Vec<Server>,
     /// Say what is there and what is missing, and bring nothing
@@ -37,11 +38,12 @@ pub(crate) enum Server {
     Redis,
     #[value(name = "dynamodb")]
     DynamoDb,
+    Moto,
 }
 
 /// All servers.
-pub(crate) const ALL: [Server; 5] =
-    [Server::Clickhouse, Server::ClickhouseNewer, Server::Nats, Server::Redis, Server::DynamoDb];
+pub(crate) const ALL: [Server; 6] =
+    [Server::Clickhouse, Server::ClickhouseNewer, Server::Nats, Server::Redis, Server::DynamoDb, Server::Moto];
 
 impl Server {
     /// Without a required one the tests cannot run.
@@ -66,6 +68,7 @@ impl Server {
             Self::Nats => servers::NATS_VERSIONS.into_iter().map(nats::place).collect(),
             Self::Redis => vec![redis::place()],
             Self::DynamoDb => vec![dynamodb::place()],
+            Self::Moto => vec![moto::place()],
         }
     }
 }

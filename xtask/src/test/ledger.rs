@@ -11,12 +11,25 @@ pub(super) struct Skip {
     pub(super) reason: String,
 }
 
+/// A test that failed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Failure {
+    pub(super) name: String,
+    /// The last lines it printed.
+    pub(super) output: Vec<String>,
+}
+
+/// Of how many failed tests of a stage the closing summary shows what they printed; it names all.
+const SHOWN: usize = 20;
+
 /// How a stage ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Outcome {
     pub(super) passed: u64,
     pub(super) failed: u64,
     pub(super) skipped: Vec<Skip>,
+    /// Which tests failed, as far as the runner named them.
+    pub(super) failures: Vec<Failure>,
     /// Why the stage itself failed, beside its tests.
     pub(super) error: Option<String>,
 }
@@ -35,6 +48,7 @@ impl Outcome {
         self.passed += other.passed;
         self.failed += other.failed;
         self.skipped.extend(other.skipped);
+        self.failures.extend(other.failures);
         self.error = self.error.take().or(other.error);
     }
 }
@@ -91,9 +105,15 @@ impl Ledger {
         for Skip { name, reason } in skips {
             writeln!(out, "skipped: {name}: {reason}").ok();
         }
-        for entry in &self.stages {
-            if let Some(error) = &entry.outcome.error {
-                writeln!(out, "failed: {}: {}", entry.stage, error.lines().next().unwrap_or("")).ok();
+        for Entry { stage, outcome, .. } in &self.stages {
+            for (nth, Failure { name, output }) in outcome.failures.iter().enumerate() {
+                writeln!(out, "failed: {stage}: {name}").ok();
+                for line in output.iter().filter(|_| nth < SHOWN) {
+                    writeln!(out, "    │ {line}").ok();
+                }
+            }
+            if let Some(error) = &outcome.error {
+                writeln!(out, "failed: {stage}: {}", error.lines().next().unwrap_or("")).ok();
             }
         }
         out
@@ -138,6 +158,19 @@ mod tests {
         assert!(table.contains("✓ unit") && table.contains("✗ deny"), "{table}");
         assert!(table.contains("skipped: redis: not there\n"), "{table}");
         assert!(table.contains("failed: deny: a licence\n"), "{table}");
+    }
+
+    #[test]
+    fn failed_tests_are_named_with_what_they_printed_last() {
+        let failure = |name: &str| Failure { name: name.into(), output: vec!["left: 1".into(), "right: 2".into()] };
+        let failures: Vec<_> = (0..=SHOWN).map(|n| failure(&format!("test {n}"))).collect();
+        let unit = Outcome { failed: 21, failures, ..Outcome::default() };
+        let procs = Outcome { passed: 1, failed: 1, failures: vec![failure("c")], ..Outcome::default() };
+        let ledger = with(&[("unit", true, unit), ("procs", true, procs)]);
+        let table = ledger.table();
+        assert!(table.contains("failed: unit: test 3\n    │ left: 1\n    │ right: 2\n"), "{table}");
+        assert!(table.contains("failed: unit: test 20\nfailed: procs: c\n    │ left: 1\n"), "{table}");
+        assert!(!ledger.good());
     }
 
     #[test]

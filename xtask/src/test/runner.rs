@@ -99,7 +99,8 @@ fn count(mut command: Command, read: fn(&str) -> Report, left_out: &[LeftOut]) -
     let shown = workspace::shown(&command);
     let (output, good) = tee(&mut command).with_context(|| shown.clone())?;
     let report = read(&output);
-    let mut outcome = Outcome { passed: report.passed, failed: report.failed, ..Outcome::default() };
+    let (passed, failed, failures) = (report.passed, report.failed, report.failures);
+    let mut outcome = Outcome { passed, failed, failures, ..Outcome::default() };
     for (name, reason) in report.skipped {
         let ours = left_out.iter().find(|(test, _)| name.contains(test));
         outcome.skip(&name, ours.map_or(&reason, |(_, why)| why));
@@ -110,9 +111,7 @@ fn count(mut command: Command, read: fn(&str) -> Report, left_out: &[LeftOut]) -
             outcome.skip(test, why);
         }
     }
-    if outcome.failed > 0 {
-        outcome.error = Some(report.failures.join(", "));
-    } else if !good {
+    if !good && outcome.failed == 0 {
         outcome.merge(Outcome::failure(format!("{shown} failed beside its tests")));
     }
     Ok(outcome)

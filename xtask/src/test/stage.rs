@@ -128,9 +128,11 @@ fn build() -> Result<Outcome> {
 }
 
 /// The tests that need an optional server.
-const NEED: [(Server, &str); 3] = [
+const NEED: [(Server, &str); 5] = [
     (Server::Redis, "redis_answers_and_stops"),
     (Server::DynamoDb, "dynamodb_answers_and_stops"),
+    (Server::DynamoDb, "dynalite_faults"),
+    (Server::Moto, "moto_answers_and_stops"),
     (Server::ClickhouseNewer, "newer_engine"),
 ];
 
