@@ -1,10 +1,12 @@
 //! A DynamoDB emulator (dynalite) of a test's own, in memory. Not AWS: it never enacts TTL deletion.
 
+pub mod moto;
+
 use crate::{Process, free_port, servers};
 use anyhow::Result;
 use std::time::Duration;
 
-const START: Duration = Duration::from_secs(20);
+const START: Duration = Duration::from_secs(90);
 
 /// A running emulator.
 #[derive(Debug)]

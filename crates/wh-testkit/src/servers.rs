@@ -72,6 +72,16 @@ pub fn dynalite() -> Result<PathBuf> {
     present(dir()?.join("dynalite/node_modules/dynalite/cli.js"), "the DynamoDB emulator")
 }
 
+/// The folder with the Python modules of the other DynamoDB emulator, moto.
+///
+/// # Errors
+/// It is missing.
+pub fn moto() -> Result<PathBuf> {
+    let place = dir()?.join("moto/site");
+    present(place.join("moto/server.py"), "the DynamoDB emulator moto")?;
+    Ok(place)
+}
+
 fn present(path: PathBuf, what: &str) -> Result<PathBuf> {
     ensure!(path.is_file(), "{what} is missing at {}: run `cargo xtask setup`", path.display());
     Ok(path)

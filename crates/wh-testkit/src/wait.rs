@@ -140,7 +140,7 @@ mod tests {
             looks.set(looks.get() + 1);
             (looks.get() == 3).then_some("third")
         };
-        assert_eq!(until(Duration::from_secs(5), "three looks", look).await, Ok("third"));
+        assert_eq!(until(Duration::from_secs(60), "three looks", look).await, Ok("third"));
         assert_eq!(looks.get(), 3);
     }
 

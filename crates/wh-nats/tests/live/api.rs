@@ -1,9 +1,9 @@
 //! The JetStream API: states, lists over many pages, errors by number.
 
-use crate::common::{SOON, connect, durable, fill, server, work_queue};
+use crate::common::{SOON, connect, durable, fill, options, server, work_queue};
 use serde_json::{Value, json};
 use std::time::Duration;
-use wh_nats::{Kind, err_code};
+use wh_nats::{Connection, Kind, err_code};
 use wh_types::Class;
 
 on_each_version!(
@@ -69,7 +69,9 @@ async fn every_page_of_a_list_is_read(version: &'static str) {
 
 async fn what_is_gone_is_said_by_info_only(version: &'static str) {
     let server = server(version).await;
-    let connection = connect(&server).await;
+    let mut options = options(server.url());
+    options.request_timeout = Duration::from_secs(4);
+    let connection = Connection::open(options).await.unwrap();
     let api = connection.api();
     let stream = api.stream_info("NONE").await.unwrap_err();
     assert!(stream.is_gone() && stream.is_api(err_code::STREAM_NOT_FOUND), "{stream}");

@@ -109,7 +109,9 @@ async fn a_black_hole_in_one_direction_is_noticed() {
     for way in [chaos::Way::ToServer, chaos::Way::ToClient, chaos::Way::Both] {
         let proxy = chaos::Tcp::start(server.port()).await.unwrap();
         let mut options = options(proxy.url("nats"));
-        options.connect_timeout = Duration::from_millis(500);
+        // one that is dialled in the hole is given up and dialled again
+        options.connect_timeout = Duration::from_secs(5);
+        options.ping_interval = Duration::from_secs(1);
         let connection = Connection::open(options).await.unwrap();
         proxy.black_hole(way);
         until(SOON, "it is noticed", || async { !connection.is_connected() }).await.unwrap();

@@ -4,7 +4,7 @@ use crate::common::{SOON, connect, connect_as, fails, heard, options, restricted
 use bytes::Bytes;
 use std::time::Duration;
 use tempfile::TempDir;
-use wh_nats::{Connection, Credentials, Kind, Options};
+use wh_nats::{Connection, Credentials, Kind, Options, Subscription};
 use wh_testkit::{
     Process, free_port,
     nats::{self, Server},
@@ -19,8 +19,46 @@ on_each_version!(
     refused_subscriptions_and_acks_are_on_record,
     a_round_trip_is_one_for_the_restricted_user_too,
     what_is_too_large_is_not_sent,
+    what_a_reader_leaves_is_bounded_by_number_and_by_bytes_and_counted,
     closing_ends_everything,
 );
+
+async fn what_a_reader_leaves_is_bounded_by_number_and_by_bytes_and_counted(version: &'static str) {
+    let server = server(version).await;
+    let sent: Vec<_> = (0..100).map(|number| format!("{number:03}")).collect();
+    // nobody reads until all of it was there: the client keeps what it may by number
+    let few = Options { subscription_capacity: 16, ..options(server.url()) };
+    let connection = Connection::open(few).await.unwrap();
+    let mut slow = connection.subscribe("x").await.unwrap();
+    connection.round_trip().await.unwrap();
+    for text in &sent {
+        connection.send("x", None, None, text.clone().into()).await.unwrap();
+    }
+    connection.round_trip().await.unwrap();
+    let dropped = || async { connection.state().slow_consumers > 0 };
+    until(SOON, "it is counted", dropped).await.unwrap();
+    for expected in &sent[..16] {
+        assert_eq!(text(heard(&mut slow).await.body()), expected);
+    }
+    connection.send("x", None, None, Bytes::from_static(b"last")).await.unwrap();
+    assert_eq!(text(heard(&mut slow).await.body()), "last");
+
+    // the first look finds all of it: of that four messages fit
+    let few = Options { subscription_bytes: 4 * (Subscription::OVERHEAD + 8), ..options(server.url()) };
+    let connection = Connection::open(few).await.unwrap();
+    let mut slow = connection.subscribe("x").await.unwrap();
+    connection.round_trip().await.unwrap();
+    for text in &sent {
+        connection.send("x", None, None, text.clone().into()).await.unwrap();
+    }
+    connection.round_trip().await.unwrap();
+    for expected in &sent[..4] {
+        assert_eq!(text(heard(&mut slow).await.body()), expected);
+    }
+    assert_eq!(connection.state().slow_consumers, 96);
+    connection.send("x", None, None, Bytes::from_static(b"last")).await.unwrap();
+    assert_eq!(text(heard(&mut slow).await.body()), "last");
+}
 
 async fn a_request_ends_with_its_answer_or_with_the_reason_for_none(version: &'static str) {
     let server = server(version).await;

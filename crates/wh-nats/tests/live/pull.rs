@@ -21,7 +21,10 @@ on_each_version!(
     an_inbox_outlives_its_connection,
 );
 
-const TTL: Duration = Duration::from_secs(2);
+/// Of pins that are waited for, or renewed in time.
+const TTL: Duration = Duration::from_secs(6);
+/// Of pins that no test outlives.
+const LONG: Duration = Duration::from_secs(600);
 
 async fn unit(version: &'static str, ttl: Duration) -> (Server, Connection) {
     let server = server(version).await;
@@ -70,7 +73,7 @@ async fn renewed(puller: &mut Puller) -> Status {
 }
 
 async fn a_pull_brings_messages_in_order_under_one_pin(version: &'static str) {
-    let (_server, connection) = unit(version, TTL).await;
+    let (_server, connection) = unit(version, LONG).await;
     fill(&connection, "q.x", 20).await;
     let mut puller = puller(&connection).await;
     assert_eq!(puller.pull(&request(10, SOON, None)).await.unwrap(), 1);
@@ -99,7 +102,7 @@ async fn a_renewal_keeps_the_pin_and_brings_nothing(version: &'static str) {
     puller.pull(&request(1, SOON, None)).await.unwrap();
     let pin = delivered(&mut puller).await.pin.unwrap();
     // well past the pin's time, with rows waiting all the while
-    for _ in 0..8 {
+    for _ in 0..6 {
         tokio::time::sleep(TTL / 4).await;
         puller.renew(&pin).await.unwrap();
         let status = renewed(&mut puller).await;
@@ -143,7 +146,7 @@ async fn a_pin_that_is_elsewhere_or_lapsed_is_said(version: &'static str) {
 }
 
 async fn after_an_unpin_the_next_puller_is_served_at_once(version: &'static str) {
-    let (_server, connection) = unit(version, SOON * 10).await;
+    let (_server, connection) = unit(version, LONG).await;
     fill(&connection, "q.x", 2).await;
     let (mut owner, mut heir) = (puller(&connection).await, puller(&connection).await);
     owner.pull(&request(1, SOON, None)).await.unwrap();
@@ -159,7 +162,7 @@ async fn after_an_unpin_the_next_puller_is_served_at_once(version: &'static str)
 }
 
 async fn a_reset_brings_back_what_is_not_settled(version: &'static str) {
-    let (_server, connection) = unit(version, TTL).await;
+    let (_server, connection) = unit(version, LONG).await;
     fill(&connection, "q.x", 6).await;
     let mut puller = puller(&connection).await;
     puller.pull(&request(6, SOON, None)).await.unwrap();
@@ -180,7 +183,7 @@ async fn a_reset_brings_back_what_is_not_settled(version: &'static str) {
 }
 
 async fn acks_settle_as_they_say(version: &'static str) {
-    let (_server, connection) = unit(version, TTL).await;
+    let (_server, connection) = unit(version, LONG).await;
     fill(&connection, "q.x", 4).await;
     let mut puller = puller(&connection).await;
     puller.pull(&request(4, SOON, None)).await.unwrap();
@@ -203,10 +206,10 @@ async fn acks_settle_as_they_say(version: &'static str) {
 }
 
 async fn a_pull_that_is_not_filled_ends_with_its_time(version: &'static str) {
-    let (_server, connection) = unit(version, TTL).await;
+    let (_server, connection) = unit(version, LONG).await;
     fill(&connection, "q.x", 1).await;
     let mut puller = puller(&connection).await;
-    let n = puller.pull(&request(5, Duration::from_millis(400), None)).await.unwrap();
+    let n = puller.pull(&request(5, Duration::from_secs(4), None)).await.unwrap();
     assert_eq!(delivered(&mut puller).await.stream_seq, 1);
     let heartbeat = next(&mut puller).await;
     assert!(
@@ -218,8 +221,8 @@ async fn a_pull_that_is_not_filled_ends_with_its_time(version: &'static str) {
 }
 
 async fn limits_and_bad_requests_are_said(version: &'static str) {
-    let (server, connection) = unit(version, TTL).await;
-    let mut limited = durable("limited", "q.limited", TTL);
+    let (server, connection) = unit(version, LONG).await;
+    let mut limited = durable("limited", "q.limited", LONG);
     limited["max_batch"] = 5.into();
     limited["max_expires"] = 1_000_000_000_u64.into();
     server.operator().delete_durable("Q", "d").await.unwrap();
@@ -243,7 +246,7 @@ async fn limits_and_bad_requests_are_said(version: &'static str) {
 }
 
 async fn a_deleted_durable_ends_the_pull(version: &'static str) {
-    let (server, connection) = unit(version, TTL).await;
+    let (server, connection) = unit(version, LONG).await;
     let mut puller = puller(&connection).await;
     let n = puller.pull(&request(1, SOON, None)).await.unwrap();
     let api = connection.api();
@@ -256,7 +259,7 @@ async fn a_deleted_durable_ends_the_pull(version: &'static str) {
 }
 
 async fn without_an_inbox_there_is_no_pull(version: &'static str) {
-    let (_server, connection) = unit(version, TTL).await;
+    let (_server, connection) = unit(version, LONG).await;
     let mut puller = puller(&connection).await;
     puller.pull(&request(10, SOON, None)).await.unwrap();
     fill(&connection, "q.x", 1).await;
@@ -276,7 +279,7 @@ async fn without_an_inbox_there_is_no_pull(version: &'static str) {
 }
 
 async fn an_inbox_outlives_its_connection(version: &'static str) {
-    let (server, fed) = unit(version, SOON * 10).await;
+    let (server, fed) = unit(version, LONG).await;
     let proxy = chaos::Tcp::start(server.port()).await.unwrap();
     let connection = Connection::open(options(proxy.url("nats"))).await.unwrap();
     let mut puller = puller(&connection).await;

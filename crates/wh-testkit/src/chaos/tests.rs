@@ -5,7 +5,7 @@ use crate::until;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use wh_types::{Clock, SystemClock};
 
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(60);
 
 /// A server that says everything back, and how many connections it has.
 struct Echo {
@@ -137,7 +137,7 @@ async fn a_black_hole_holds_back_each_way_and_delivers_when_healed() {
 #[tokio::test]
 async fn a_delay_is_latency_and_not_a_rate() {
     let (_echo, proxy, mut client) = both().await;
-    let delay = Duration::from_millis(150);
+    let delay = Duration::from_millis(500);
     proxy.slow(Way::ToClient, Pace { delay, bytes_per_second: None });
     let start = SystemClock.now();
     for _ in 0..20 {
@@ -146,7 +146,7 @@ async fn a_delay_is_latency_and_not_a_rate() {
     }
     assert_eq!(hear(&mut client, 20).await.len(), 20);
     let took = SystemClock.now() - start;
-    assert!(took >= delay && took < 10 * delay, "{took:?}");
+    assert!(took >= delay && took < 20 * delay, "one after another: {took:?}");
 }
 
 #[tokio::test]

@@ -121,7 +121,7 @@ impl Drop for Database {
         let (endpoint, drop_it) = (self.endpoint.clone(), format!("DROP DATABASE {}", self.name));
         let dropping = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            runtime.block_on(async { tokio::time::timeout(Duration::from_secs(10), endpoint.query(&drop_it)).await? })
+            runtime.block_on(async { tokio::time::timeout(Duration::from_secs(60), endpoint.query(&drop_it)).await? })
         });
         if !matches!(dropping.join(), Ok(Ok(_))) {
             say(&format!("the test's database {} stays on {}", self.name, self.endpoint.url()));

@@ -97,7 +97,7 @@ impl Endpoint {
         http::post(url, body)
             .header("X-ClickHouse-User", &self.user)
             .header("X-ClickHouse-Key", &self.password)
-            .timeout(Duration::from_secs(60))
+            .timeout(Duration::from_secs(120))
     }
 
     /// Whether it answers its ping.

@@ -6,7 +6,7 @@ use crate::{Process, free_port, servers};
 use anyhow::Result;
 use std::time::Duration;
 
-const START: Duration = Duration::from_secs(60);
+const START: Duration = Duration::from_secs(180);
 
 /// The newer engine, empty, in memory. Takes statements in a body, one at a time; nothing else of ClickHouse's HTTP
 /// interface: no parameters, no compression, no users.

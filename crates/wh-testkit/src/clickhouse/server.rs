@@ -10,9 +10,9 @@ use std::{
 use tempfile::TempDir;
 
 /// How long a start may take; 0.2 s is usual, a machine under load takes longer.
-const START: Duration = Duration::from_secs(30);
+const START: Duration = Duration::from_secs(120);
 /// How long a stop may take before the engine is killed.
-const STOP: Duration = Duration::from_secs(20);
+const STOP: Duration = Duration::from_secs(60);
 
 /// What a [`Server`] is started with.
 #[derive(Clone, Debug, Default)]

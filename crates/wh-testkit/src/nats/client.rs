@@ -88,7 +88,7 @@ impl Client {
                 }
             }
         };
-        tokio::time::timeout(Duration::from_secs(10), answer)
+        tokio::time::timeout(Duration::from_secs(60), answer)
             .await
             .with_context(|| format!("no answer to {subject}"))?
     }
@@ -154,7 +154,7 @@ impl Client {
 
     async fn line(&mut self) -> Result<String> {
         let mut line = String::new();
-        let read = tokio::time::timeout(Duration::from_secs(10), self.stream.read_line(&mut line)).await;
+        let read = tokio::time::timeout(Duration::from_secs(60), self.stream.read_line(&mut line)).await;
         anyhow::ensure!(read.context("the server is silent")?? > 0, "the server hung up");
         Ok(line.trim_end().to_owned())
     }

@@ -25,7 +25,7 @@ use std::{
 };
 
 /// How long a server may take to start or to stop, and a cluster to elect.
-const WITHIN: Duration = Duration::from_secs(20);
+const WITHIN: Duration = Duration::from_secs(90);
 
 /// A subject prefix that no other test of this machine has: `t`, the process's id, a number. Streams that share a
 /// server never share a name, and never come back under a name that was deleted.

@@ -6,9 +6,9 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// How long one server may take to greet before the next one is tried.
+/// How long one of several servers may take to greet before the next one is tried.
 const GREETING: Duration = Duration::from_secs(2);
-/// How long one server may take to answer; the next request goes to another one then.
+/// How long one of several servers may take to answer; the next request goes to another one then.
 const ANSWER: Duration = Duration::from_secs(3);
 
 /// The operator's identity, on whichever of some servers answers. One request at a time.
@@ -105,7 +105,7 @@ impl Operator {
             Some(client) => client,
             None => self.connect().await?,
         };
-        let Ok(Ok(reply)) = tokio::time::timeout(ANSWER, client.request(subject, body)).await else {
+        let Ok(Ok(reply)) = tokio::time::timeout(self.patience(ANSWER), client.request(subject, body)).await else {
             self.ports.rotate_left(1);
             bail!("no answer to {subject}");
         };
@@ -135,10 +135,17 @@ impl Operator {
         tokio::time::timeout(Duration::from_millis(ms), self.ask(tail, "")).await?
     }
 
+    /// Where there is no other server to go to, a busy machine is given its time.
+    fn patience(&self, of_several: Duration) -> Duration {
+        if self.ports.len() > 1 { of_several } else { WITHIN }
+    }
+
     async fn connect(&self) -> Result<Client> {
         let mut last = None;
         for port in &self.ports {
-            match tokio::time::timeout(GREETING, Client::connect(*port, self.user, "_INBOX_operator")).await {
+            match tokio::time::timeout(self.patience(GREETING), Client::connect(*port, self.user, "_INBOX_operator"))
+                .await
+            {
                 Ok(Ok(client)) => return Ok(client),
                 Ok(Err(error)) => last = Some(error),
                 Err(_) => last = Some(anyhow::anyhow!("the server on {port} does not greet")),

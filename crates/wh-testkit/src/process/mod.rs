@@ -104,7 +104,7 @@ impl Process {
         self.signal(Signal::STOP)?;
         let threads = format!("/proc/{}/task", self.id());
         // a signal is sent, not taken: a thread on another core goes on for a moment. Elsewhere there is no such folder
-        for _ in 0..5_000 {
+        for _ in 0..60_000 {
             if !Path::new(&threads).exists() || all_stopped(&threads) {
                 return Ok(());
             }

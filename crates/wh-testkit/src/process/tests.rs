@@ -2,7 +2,7 @@
 
 use super::*;
 
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(60);
 
 fn shell(script: &str) -> Process {
     Process::launch("shell", "/bin/sh").args(["-c", script]).start().unwrap()

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, ensure};
 use std::time::Duration;
 use tempfile::TempDir;
 
-pub(super) const START: Duration = Duration::from_secs(20);
+pub(super) const START: Duration = Duration::from_secs(90);
 
 /// How a server is started.
 #[derive(Clone, Debug, Default)]

@@ -6,7 +6,7 @@ use wh_testkit::{
     until_equal,
 };
 
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(60);
 
 async fn with_rows() -> Server {
     let server = Server::start().await.unwrap();

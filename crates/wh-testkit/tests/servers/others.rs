@@ -20,7 +20,7 @@ async fn exchange(port: u16, send: &str, wanted: &str) -> String {
             seen.push_str(&String::from_utf8_lossy(&buffer[..read]));
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), reading).await.expect("the wanted answer");
+    tokio::time::timeout(Duration::from_secs(60), reading).await.expect("the wanted answer");
     seen
 }
 
@@ -51,9 +51,22 @@ async fn redis_answers_and_stops() {
 #[tokio::test]
 async fn dynamodb_answers_and_stops() {
     let server = dynamodb::Server::start().await.unwrap();
+    assert_eq!(tables(server.url()).await, "{\"TableNames\":[]}");
+    server.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn moto_answers_and_stops() {
+    let server = dynamodb::moto::Server::start().await.unwrap();
+    assert_eq!(tables(server.url()).await, "{\"TableNames\": []}");
+    server.stop().await.unwrap();
+}
+
+/// What a DynamoDB says of its tables.
+async fn tables(url: String) -> String {
     let authorization =
         "AWS4-HMAC-SHA256 Credential=x/20260101/local/dynamodb/aws4_request, SignedHeaders=host, Signature=x";
-    let reply = http::post(server.url(), "{}")
+    let reply = http::post(url, "{}")
         .header("Content-Type", "application/x-amz-json-1.0")
         .header("X-Amz-Target", "DynamoDB_20120810.ListTables")
         .header("X-Amz-Date", "20260101T000000Z")
@@ -61,6 +74,5 @@ async fn dynamodb_answers_and_stops() {
         .send()
         .await
         .unwrap();
-    assert_eq!(&*reply.text(), "{\"TableNames\":[]}");
-    server.stop().await.unwrap();
+    reply.text().into_owned()
 }
