@@ -45,7 +45,7 @@ impl Headers {
         let start = self.text.len();
         // a text takes all that is written to it
         _ = write!(self.text, "{value}");
-        if self.text[start..].contains(['\r', '\n']) {
+        if self.text.as_bytes()[start..].iter().any(|byte| matches!(byte, b'\r' | b'\n')) {
             let clean = self.text[start..].replace(['\r', '\n'], " ");
             self.text.replace_range(start.., &clean);
         }

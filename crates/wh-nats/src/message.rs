@@ -24,8 +24,9 @@ impl Message {
         self.0.reply.as_deref()
     }
 
-    pub(crate) fn reply_subject(&self) -> Option<&async_nats::Subject> {
-        self.0.reply.as_ref()
+    /// Takes where an answer is wanted, so that it need not be copied.
+    pub(crate) fn take_reply(&mut self) -> Option<async_nats::Subject> {
+        self.0.reply.take()
     }
 
     /// The last value of a header: the server's own word, where a publisher had set the same name.
@@ -50,6 +51,12 @@ impl Message {
     pub fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
         let all = self.0.headers.iter().flat_map(async_nats::HeaderMap::iter);
         all.flat_map(|(name, values)| values.iter().map(move |value| (AsRef::<str>::as_ref(name), value.as_str())))
+    }
+
+    /// Every header with its first value: where a stored message was stored before, its first storage. In no order.
+    pub fn headers_first(&self) -> impl Iterator<Item = (&str, &str)> {
+        let all = self.0.headers.iter().flat_map(async_nats::HeaderMap::iter);
+        all.filter_map(|(name, values)| Some((AsRef::<str>::as_ref(name), values.first()?.as_str())))
     }
 
     /// The body.

@@ -33,6 +33,9 @@ pub struct Options {
     pub watch_interval: Duration,
     /// Messages that one subscription keeps for a slow reader; the rest is dropped and counted.
     pub subscription_capacity: usize,
+    /// Bytes of messages, each with [`Subscription::OVERHEAD`](crate::Subscription::OVERHEAD), that one subscription keeps
+    /// for a slow reader; the rest is dropped and counted. Not of pulls, whose messages were asked for by number.
+    pub subscription_bytes: usize,
     /// Clocks.
     pub clock: Arc<dyn Clock>,
     /// Randomness of names and delays.
@@ -101,6 +104,7 @@ impl Options {
             ping_interval: Duration::from_secs(2),
             watch_interval: Duration::from_secs(5),
             subscription_capacity: 65_536,
+            subscription_bytes: 64 << 20,
             clock: Arc::new(SystemClock),
             entropy: Arc::new(OsEntropy),
         }
@@ -125,7 +129,7 @@ impl Options {
             return Err(Error::config("tls: a certificate and its key come together"));
         }
         let times = [self.connect_timeout, self.request_timeout, self.ping_interval, self.watch_interval];
-        if times.iter().any(Duration::is_zero) || self.subscription_capacity == 0 {
+        if times.iter().any(Duration::is_zero) || self.subscription_capacity == 0 || self.subscription_bytes == 0 {
             return Err(Error::config("times and capacities must be above 0"));
         }
         self.urls.iter().map(|url| address(url)).collect()

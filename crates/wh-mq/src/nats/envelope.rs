@@ -56,39 +56,76 @@ pub(crate) fn headers(block: &Block) -> Headers {
     headers
 }
 
-/// Reads a block. `tail` is its subject's part after the prefix, the topic key; `header` gives a header by name, the
-/// first where there are several: what a history adds comes after what a partition stored.
+/// The headers of a block as they were received.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Fields<'a> {
+    format: Option<&'a str>,
+    rows: Option<&'a str>,
+    bytes: Option<&'a str>,
+    received: Option<&'a str>,
+    encoding: Option<&'a str>,
+    id: Option<&'a str>,
+    chain: Option<&'a str>,
+    trace: Option<&'a str>,
+}
+
+impl<'a> Fields<'a> {
+    /// Takes the first value of each name: what a history adds comes after what a partition stored.
+    pub(crate) fn of(headers: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
+        let mut fields = Self::default();
+        for (name, value) in headers {
+            let field = match name {
+                WH_FORMAT => &mut fields.format,
+                WH_ROWS => &mut fields.rows,
+                WH_BYTES => &mut fields.bytes,
+                WH_RECEIVED => &mut fields.received,
+                WH_ENCODING => &mut fields.encoding,
+                MSG_ID => &mut fields.id,
+                WH_CHAIN => &mut fields.chain,
+                TRACEPARENT => &mut fields.trace,
+                _ => continue,
+            };
+            field.get_or_insert(value);
+        }
+        fields
+    }
+}
+
+/// The table that a subject's part after the prefix, the topic key, names.
+///
+/// # Errors
+/// [`Unreadable`]: it names none.
+pub(crate) fn topic(tail: &str) -> Result<TopicKey, Unreadable> {
+    TopicKey::parse(tail).ok_or_else(|| unreadable("subject", "it names no tenant and table"))
+}
+
+/// Reads a block of a table.
 ///
 /// # Errors
 /// [`Unreadable`]: it is no block of ours.
-pub(crate) fn decode<'a>(
-    tail: &str,
-    header: impl Fn(&str) -> Option<&'a str>,
-    body: Bytes,
-) -> Result<Block, Unreadable> {
-    let key = TopicKey::parse(tail).ok_or_else(|| unreadable("subject", "it names no tenant and table"))?;
-    let known = |name: &'static str| header(name).ok_or_else(|| unreadable(name, "it is missing"));
-    match known(WH_FORMAT)? {
+pub(crate) fn decode(key: &TopicKey, fields: &Fields<'_>, body: Bytes) -> Result<Block, Unreadable> {
+    let known = |name: &'static str, value: Option<_>| value.ok_or_else(|| unreadable(name, "it is missing"));
+    match known(WH_FORMAT, fields.format)? {
         FORMAT => {}
         other => return Err(unreadable(WH_FORMAT, format!("{} is not known here", show(other)))),
     }
-    let rows = number(WH_ROWS, known(WH_ROWS)?, MAX_BLOCK_ROWS)?;
-    let decoded_bytes = number(WH_BYTES, known(WH_BYTES)?, MAX_DECODED)?;
-    let received = known(WH_RECEIVED)?;
+    let rows = number(WH_ROWS, known(WH_ROWS, fields.rows)?, MAX_BLOCK_ROWS)?;
+    let decoded_bytes = number(WH_BYTES, known(WH_BYTES, fields.bytes)?, MAX_DECODED)?;
+    let received = known(WH_RECEIVED, fields.received)?;
     let received =
         received.parse::<Timestamp>().map_err(|_| unreadable(WH_RECEIVED, format!("{} is no time", show(received))))?;
-    let encoding = known(WH_ENCODING)?;
+    let encoding = known(WH_ENCODING, fields.encoding)?;
     let encoding = encoding
         .parse::<Encoding>()
         .map_err(|()| unreadable(WH_ENCODING, format!("{} is not known here", show(encoding))))?;
-    let id = known(MSG_ID)?;
+    let id = known(MSG_ID, fields.id)?;
     let id = BlockId::parse(id).ok_or_else(|| unreadable(MSG_ID, format!("{} is no id of a block", show(id))))?;
     if (rows == 0) != body.is_empty() {
         return Err(unreadable("body", format!("it has {} bytes and {rows} rows", body.len())));
     }
-    let chain = header(WH_CHAIN).map(chain).transpose()?;
+    let chain = fields.chain.map(chain).transpose()?;
     // a trace that is too long is only not followed
-    let trace = header(TRACEPARENT).filter(|trace| trace.len() <= MAX_TEXT).map(Arc::from);
+    let trace = fields.trace.filter(|trace| trace.len() <= MAX_TEXT).map(Arc::from);
     let (tenant, table) = (key.tenant().clone(), key.table().clone());
     Ok(Block { id, tenant, table, received, rows, decoded_bytes, encoding, body, chain, trace })
 }

@@ -34,8 +34,6 @@ const AT_ONCE: usize = 4;
 enum Place {
     /// One server.
     Plain,
-    /// One server of the newest release.
-    Newest,
     /// One server whose acks carry domain and account.
     AckV2,
     /// A hub with a domain, and our process there.
@@ -59,10 +57,10 @@ impl Place {
         Ok(Spec::new(Choices { js_domain: self.domain().map(str::to_owned), ..choices() })?)
     }
 
-    async fn servers(self, options: Options) -> Result<Servers> {
+    async fn servers(self, version: &'static str, options: Options) -> Result<Servers> {
+        let options = options.version(version);
         Ok(match self {
             Self::Plain => Servers::One(Box::new(Server::with(options).await?)),
-            Self::Newest => Servers::One(Box::new(Server::with(options.version(NATS_VERSIONS[1])).await?)),
             Self::AckV2 => Servers::One(Box::new(Server::with(options.lines(ACK_V2)).await?)),
             Self::Hub => Servers::One(Box::new(Server::with(options.domain("hub")).await?)),
             Self::Leaf => Servers::Two(Box::new(Leaf::start(options.domain("hub")).await?)),
@@ -71,9 +69,14 @@ impl Place {
 }
 
 /// A process of the role with this permissions block, on servers of its own with the topology of the case.
-async fn actor(place: Place, role: Role, permissions: String, case: &Case) -> Result<(Actor, Servers)> {
+async fn actor(
+    (place, version): (Place, &'static str),
+    role: Role,
+    permissions: String,
+    case: &Case,
+) -> Result<(Actor, Servers)> {
     let spec = place.spec()?;
-    let servers = place.servers(Options::default().user("us", permissions)).await?;
+    let servers = place.servers(version, Options::default().user("us", permissions)).await?;
     let (mut operator, url) = match &servers {
         Servers::One(server) => (server.operator(), server.url()),
         Servers::Two(both) => (both.operator(), both.leaf.url()),
@@ -105,7 +108,7 @@ async fn carry_out(case: &Case, actor: &Actor) -> (Result<()>, Vec<String>) {
 }
 
 /// Everything that a role does, with everything that it may.
-async fn is_enough(place: Place) -> Result<()> {
+async fn is_enough(place: Place, version: &'static str) -> Result<()> {
     for role in Role::ALL {
         let rights = print(&place.spec()?, role);
         let cases = CASES.iter().filter(|case| case.roles.contains(&role));
@@ -113,12 +116,12 @@ async fn is_enough(place: Place) -> Result<()> {
         for case in cases.filter(|case| place != Place::Leaf || case.name != HEAR) {
             let own;
             let (actor, _servers) = if case.alone {
-                own = actor(place, role, rights.clone(), case).await?;
+                own = actor((place, version), role, rights.clone(), case).await?;
                 &own
             } else if let Some(shared) = &shared {
                 shared
             } else {
-                shared.insert(actor(place, role, rights.clone(), case).await?)
+                shared.insert(actor((place, version), role, rights.clone(), case).await?)
             };
             let (ended, refused) = carry_out(case, actor).await;
             ended.with_context(|| format!("{place:?}: {role}: {}", case.name))?;
@@ -150,7 +153,7 @@ fn lines(place: Place, role: Role) -> Result<Vec<Line>> {
         let api = line.subject.starts_with("$JS.API.") || line.subject == "$KV.wh_coord.lease.>" && !line.subscription;
         !other_shard
             && match place {
-                Place::Plain | Place::Newest => !ack_v2,
+                Place::Plain => !ack_v2,
                 // the rest of it is the same
                 Place::AckV2 => line.subject.starts_with("$JS.ACK."),
                 // a server inside the domain maps the long form to the plain one before it checks
@@ -199,7 +202,7 @@ fn named(line: &Line) -> Result<&'static Case> {
 }
 
 /// Takes the line away and does what needs it.
-async fn is_needed(place: Place, line: Line) -> Result<()> {
+async fn is_needed(place: Place, version: &'static str, line: Line) -> Result<()> {
     let case = named(&line)?;
     let rights = print(&place.spec()?, line.role);
     let quoted = format!("\"{}\"", line.subject);
@@ -213,7 +216,7 @@ async fn is_needed(place: Place, line: Line) -> Result<()> {
         format!("{}subscribe {{{tail}", without(head))
     };
     ensure!(permissions.len() < rights.len(), "{line:?} is not in the list");
-    let (actor, servers) = actor(place, line.role, permissions, case).await?;
+    let (actor, servers) = actor((place, version), line.role, permissions, case).await?;
     // whatever it comes to in the end, it is the refusal that counts
     let refusals = actor.connection.refusals();
     let mut changes = refusals.watch();
@@ -245,13 +248,13 @@ fn covers(line: &str, subject: &str) -> bool {
     overlap(line, subject) || overlap(&plain, subject)
 }
 
-async fn each_is_needed(place: Place, roles: &[Role]) -> Result<()> {
+async fn each_is_needed(place: Place, version: &'static str, roles: &[Role]) -> Result<()> {
     let mut all = Vec::new();
     for role in roles {
         all.extend(lines(place, *role)?);
     }
     ensure!(!all.is_empty(), "nothing to take away");
-    let mut tried = futures::stream::iter(all).map(|line| is_needed(place, line)).buffer_unordered(AT_ONCE);
+    let mut tried = futures::stream::iter(all).map(|line| is_needed(place, version, line)).buffer_unordered(AT_ONCE);
     let mut failed = Vec::new();
     while let Some(outcome) = tried.next().await {
         failed.extend(outcome.err().map(|error| format!("{error:#}")));
@@ -260,50 +263,47 @@ async fn each_is_needed(place: Place, roles: &[Role]) -> Result<()> {
     Ok(())
 }
 
-#[tokio::test]
-async fn the_shipped_rights_are_enough() -> Result<()> {
-    is_enough(Place::Plain).await
+/// A test on each supported release.
+macro_rules! on_each_release {
+    ($($name:ident: $check:ident($place:expr $(, $roles:expr)?);)*) => {
+        mod oldest {
+            use super::*;
+            $(#[tokio::test]
+            async fn $name() -> Result<()> { $check($place, NATS_VERSIONS[0] $(, $roles)?).await })*
+        }
+        mod newest {
+            use super::*;
+            $(#[tokio::test]
+            async fn $name() -> Result<()> { $check($place, NATS_VERSIONS[1] $(, $roles)?).await })*
+        }
+    };
+}
+
+on_each_release! {
+    the_shipped_rights_are_enough: is_enough(Place::Plain);
+    they_are_enough_where_acks_carry_domain_and_account: is_enough(Place::AckV2);
+    they_are_enough_inside_a_domain: is_enough(Place::Hub);
+    they_are_enough_across_a_leafnode: is_enough(Place::Leaf);
+    no_line_is_one_too_many: each_is_needed(Place::Plain, &[Role::Api, Role::Ingest]);
+    both_forms_of_an_ack_are_needed_where_acks_carry_domain_and_account: each_is_needed(Place::AckV2, &[Role::Ingest]);
+    inside_a_domain_the_plain_lines_are_needed: each_is_needed(Place::Hub, &[Role::Api, Role::Ingest]);
+    across_a_leafnode_the_long_lines_are_needed: each_is_needed(Place::Leaf, &[Role::Api, Role::Ingest]);
+    a_lease_is_not_heard_of_there: not_heard(Place::Leaf);
 }
 
 #[tokio::test]
-async fn they_are_enough_on_the_newest_release() -> Result<()> {
-    is_enough(Place::Newest).await
-}
-
-#[tokio::test]
-async fn they_are_enough_where_acks_carry_domain_and_account() -> Result<()> {
-    is_enough(Place::AckV2).await
-}
-
-#[tokio::test]
-async fn they_are_enough_inside_a_domain() -> Result<()> {
-    is_enough(Place::Hub).await
-}
-
-#[tokio::test]
-async fn they_are_enough_across_a_leafnode() -> Result<()> {
-    is_enough(Place::Leaf).await
+async fn no_line_of_a_process_that_does_both_is_one_too_many() -> Result<()> {
+    each_is_needed(Place::Plain, NATS_VERSIONS[0], &[Role::Both]).await
 }
 
 /// Then leases are noticed by reading them, as they always are in the end (decision D12).
-#[tokio::test]
-async fn a_lease_is_not_heard_of_across_a_leafnode() -> Result<()> {
+async fn not_heard(place: Place, version: &'static str) -> Result<()> {
     let case = CASES.iter().find(|case| case.name == HEAR).context("the case")?;
-    let rights = print(&Place::Leaf.spec()?, Role::Ingest);
-    let (actor, servers) = actor(Place::Leaf, Role::Ingest, rights, case).await?;
+    let rights = print(&place.spec()?, Role::Ingest);
+    let (actor, servers) = actor((place, version), Role::Ingest, rights, case).await?;
     ensure!(!cases::heard_lease(&actor).await?, "it is: the guide says otherwise");
     drop(servers);
     Ok(())
-}
-
-#[tokio::test]
-async fn no_line_of_any_role_is_one_too_many() -> Result<()> {
-    each_is_needed(Place::Plain, &Role::ALL).await
-}
-
-#[tokio::test]
-async fn no_line_is_one_too_many_on_the_newest_release() -> Result<()> {
-    each_is_needed(Place::Newest, &[Role::Api, Role::Ingest]).await
 }
 
 #[test]
@@ -314,19 +314,4 @@ fn there_is_no_deny_line_that_a_wider_list_could_lean_on() -> Result<()> {
         }
     }
     Ok(())
-}
-
-#[tokio::test]
-async fn both_forms_of_an_ack_are_needed_where_acks_carry_domain_and_account() -> Result<()> {
-    each_is_needed(Place::AckV2, &[Role::Ingest]).await
-}
-
-#[tokio::test]
-async fn inside_a_domain_the_plain_lines_are_needed() -> Result<()> {
-    each_is_needed(Place::Hub, &[Role::Api, Role::Ingest]).await
-}
-
-#[tokio::test]
-async fn across_a_leafnode_the_long_lines_are_needed() -> Result<()> {
-    each_is_needed(Place::Leaf, &[Role::Api, Role::Ingest]).await
 }

@@ -27,6 +27,8 @@ pub(crate) fn choices() -> Choices {
         replicas: 1,
         file_store: 1 << 30,
         publish_timeout: Duration::from_secs(1),
+        // a claim must outlast every publish, and some tests are patient: nothing is claimed here
+        dedupe_lease: Duration::ZERO,
         ..Choices::default()
     }
 }

@@ -34,12 +34,21 @@ impl Three {
         Ok(Self { cluster, spec: topology.spec })
     }
 
-    pub(crate) async fn broker(&self) -> Result<nats::Broker> {
-        let mut options = wh_nats::Options::new(self.cluster.urls());
+    /// How WaveHouse connects to one of them.
+    pub(crate) fn connecting(&self, node: usize) -> wh_nats::Options {
+        self.options([self.cluster.node(node).url()])
+    }
+
+    fn options<U: Into<String>>(&self, urls: impl IntoIterator<Item = U>) -> wh_nats::Options {
+        let mut options = wh_nats::Options::new(urls);
         let password = Secret::from(PASSWORD);
         options.credentials = Credentials::Password { user: Role::Both.user().into(), password };
         options.inbox_prefix = self.spec.names().inbox().to_owned();
-        let connection = Connection::open(options).await.context("connecting")?;
+        options
+    }
+
+    pub(crate) async fn broker(&self) -> Result<nats::Broker> {
+        let connection = Connection::open(self.options(self.cluster.urls())).await.context("connecting")?;
         Ok(nats::Broker::open(connection, nats::Options::new(self.spec.clone())).await?)
     }
 

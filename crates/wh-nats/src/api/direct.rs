@@ -47,6 +47,11 @@ impl Stored {
         self.message.header_first(name)
     }
 
+    /// Every header with its first value, in no order.
+    pub fn headers_first(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.message.headers_first()
+    }
+
     /// The body.
     #[must_use]
     pub fn body(&self) -> &Bytes {

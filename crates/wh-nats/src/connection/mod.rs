@@ -239,7 +239,7 @@ impl Connection {
         if core.stop.given() {
             return Err(Error::new(subject, Kind::Closed));
         }
-        Ok(Subscription::new(core.clone(), wanted, Some(self.clone())).await)
+        Ok(Subscription::bounded(core.clone(), wanted, self.clone()).await)
     }
 
     /// Returns once everything sent before has reached the server, and what the server had sent us before its answer

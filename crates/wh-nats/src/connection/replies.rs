@@ -2,16 +2,12 @@
 //! refused or its connection breaks; nothing is left behind by a request that was not answered.
 
 use super::refusals::same;
-use crate::{Error, Kind, Message, Result};
+use crate::{ByOrdinal, Error, Kind, Message, Result};
 use async_nats::Subject;
 use parking_lot::Mutex;
-use std::{
-    collections::HashMap,
-    hash::{BuildHasherDefault, Hasher},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
-    },
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering::Relaxed},
 };
 use tokio::sync::{Notify, mpsc, oneshot};
 use wh_types::{Mono, Stop};
@@ -22,28 +18,10 @@ pub(crate) struct Replies {
     /// Ends in a dot; an answer's subject is this and the request's number.
     prefix: String,
     next: AtomicU64,
-    waiting: Mutex<HashMap<u64, Waiting, BuildHasherDefault<Ordinal>>>,
+    waiting: Mutex<ByOrdinal<Waiting>>,
     freed: Notify,
     /// Given with the last handle: its subscription ends.
     unused: Stop,
-}
-
-/// Hashes numbers that are drawn here, one after another: nobody can choose them.
-#[derive(Debug, Default)]
-struct Ordinal(u64);
-
-impl Hasher for Ordinal {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
 }
 
 impl Drop for Replies {

@@ -6,7 +6,8 @@
 use super::Core;
 use crate::{Error, Kind, Result, Version, identity::Identity, options::Options};
 use async_nats::{
-    ConnectOptions, Event, HeaderMap, ServerAddr, Subject, client::traits::Publisher as _, message::OutboundMessage,
+    ConnectOptions, Event, HeaderMap, PublishError, ServerAddr, Subject, client::traits::Publisher as _,
+    message::OutboundMessage,
 };
 use bytes::Bytes;
 use std::sync::{
@@ -45,18 +46,20 @@ impl Slot {
         headers: Option<HeaderMap>,
         payload: Bytes,
     ) -> Result<()> {
-        use async_nats::client::PublishErrorKind as Vendor;
-        let bytes = payload.len();
-        let shown = subject.clone();
+        let (bytes, shown) = (payload.len(), subject.clone());
         let message = OutboundMessage { subject, reply, payload, headers };
-        self.client.publish_message(message).await.map_err(|cause| {
-            let kind = match cause.kind() {
-                Vendor::MaxPayloadExceeded => Kind::TooLarge { bytes, limit: self.client.max_payload() },
-                Vendor::InvalidSubject => Kind::Invalid("not a subject".into()),
-                Vendor::Send => Kind::Disconnected,
-            };
-            Error::new(shown.as_str(), kind)
-        })
+        self.client.publish_message(message).await.map_err(|cause| self.refused(&shown, bytes, &cause))
+    }
+
+    /// What the client's refusal of a message means.
+    pub(crate) fn refused(&self, subject: &Subject, bytes: usize, cause: &PublishError) -> Error {
+        use async_nats::client::PublishErrorKind as Vendor;
+        let kind = match cause.kind() {
+            Vendor::MaxPayloadExceeded => Kind::TooLarge { bytes, limit: self.client.max_payload() },
+            Vendor::InvalidSubject => Kind::Invalid("not a subject".into()),
+            Vendor::Send => Kind::Disconnected,
+        };
+        Error::new(subject.as_str(), kind)
     }
 }
 

@@ -176,12 +176,12 @@ impl Puller {
         }
     }
 
-    fn read(&mut self, message: Message) -> Option<Pulled> {
+    fn read(&mut self, mut message: Message) -> Option<Pulled> {
         if let Some(status) = Status::of(&message) {
             let n = message.subject().strip_prefix(&self.inbox)?.rsplit_once('.')?.1.parse().ok()?;
             return Some(Pulled::Status { n, status });
         }
-        let reply = AckSubject::new(message.reply_subject()?.clone());
+        let reply = AckSubject::new(message.take_reply()?);
         let Some(of) = reply.read() else {
             tracing::warn!(reply = reply.as_str(), "a delivery with a reply subject of another kind, dropped");
             return None;

@@ -2,7 +2,6 @@
 
 use super::*;
 use proptest::prelude::*;
-use std::collections::BTreeMap;
 use wh_types::{Table, Tenant};
 
 fn block(rows: u32) -> Block {
@@ -25,8 +24,8 @@ fn headers(block: &Block) -> Vec<(String, String)> {
 }
 
 fn read(tail: &str, headers: &[(String, String)], body: Bytes) -> Result<Block, Unreadable> {
-    let map: BTreeMap<&str, &str> = headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-    decode(tail, |name| map.get(name).copied(), body)
+    let fields = Fields::of(headers.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+    decode(&topic(tail)?, &fields, body)
 }
 
 #[test]

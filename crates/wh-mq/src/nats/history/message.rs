@@ -1,6 +1,6 @@
 //! A stored block as the history's subjects carry it: live, or read from the history. Pure.
 
-use crate::nats::envelope;
+use crate::nats::envelope::{self, Fields};
 use bytes::Bytes;
 use std::sync::Arc;
 use wh_types::{Block, Timestamp, TopicKey};
@@ -35,24 +35,35 @@ pub(super) fn tail<'a>(prefix: &str, subject: &'a str) -> Option<&'a str> {
     subject.strip_prefix(prefix)?.strip_prefix(".hist.")
 }
 
-/// Reads a message. `tail` is its subject after the history's prefix; `header` gives the first of that name: a message
-/// that the history stored has those of the partition first and its own after them.
+/// Reads a message. `tail` is its subject after the history's prefix; of several headers of a name the first counts: a
+/// message that the history stored has those of the partition first and its own after them.
 ///
 /// `None`: no partition sent it. A body is copied: one that shares memory with what else was received would hold more
 /// than it is counted with.
-pub(super) fn read<'a>(tail: &str, header: impl Fn(&str) -> Option<&'a str>, body: &[u8]) -> Option<Message> {
-    let sequence = header("Nats-Sequence")?.parse().ok().filter(|sequence| *sequence > 0)?;
-    let stored = header("Nats-Time-Stamp")?.parse().ok()?;
-    let stream = Arc::from(header("Nats-Stream")?);
-    let key = TopicKey::parse(tail);
-    let block = match envelope::decode(tail, header, Bytes::copy_from_slice(body)) {
+pub(super) fn read<'a>(tail: &str, headers: impl Iterator<Item = (&'a str, &'a str)>, body: &[u8]) -> Option<Message> {
+    let (mut sequence, mut stored, mut stream) = (None, None, None);
+    let fields = Fields::of(headers.inspect(|(name, value)| {
+        let field = match *name {
+            "Nats-Sequence" => &mut sequence,
+            "Nats-Time-Stamp" => &mut stored,
+            "Nats-Stream" => &mut stream,
+            _ => return,
+        };
+        field.get_or_insert(*value);
+    }));
+    let sequence = sequence?.parse().ok().filter(|sequence| *sequence > 0)?;
+    let stored = stored?.parse().ok()?;
+    let stream = Arc::from(stream?);
+    let key = envelope::topic(tail);
+    let block = key.as_ref().map_err(Clone::clone);
+    let block = match block.and_then(|key| envelope::decode(key, &fields, Bytes::copy_from_slice(body))) {
         Ok(block) => Some(Arc::new(block)),
         Err(error) => {
             tracing::debug!(%stream, sequence, %error, "message {sequence} of {stream} is no block");
             None
         }
     };
-    Some(Message { stream, sequence, stored, key, block })
+    Some(Message { stream, sequence, stored, key: key.ok(), block })
 }
 
 #[cfg(test)]
@@ -85,21 +96,21 @@ mod tests {
         let added =
             [("Nats-Stream", "WH_HISTORY"), ("Nats-Sequence", "900"), ("Nats-Time-Stamp", "2026-01-02T00:00:00Z")];
         all.extend(sent.into_iter().chain(added));
-        let first = |name: &str| all.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
-        let message = read("acme.t", first, b"xyz").unwrap();
+        let first = || all.iter().copied();
+        let message = read("acme.t", first(), b"xyz").unwrap();
         assert_eq!((&*message.stream, message.sequence), ("WH_INGEST_3", 17));
         assert_eq!(message.stored.to_string(), "2026-01-01T00:00:00.000000000Z");
         assert_eq!(message.block.as_deref(), Some(&block()));
-        assert!(read("acme.t", first, b"").unwrap().block.is_none(), "unreadable, but it is known which it was");
-        assert!(read("a.b.c.d", first, b"xyz").unwrap().key.is_none());
+        assert!(read("acme.t", first(), b"").unwrap().block.is_none(), "unreadable, but it is known which it was");
+        assert!(read("a.b.c.d", first(), b"xyz").unwrap().key.is_none());
     }
 
     #[test]
     fn what_no_partition_sent_is_nothing() {
-        assert!(read("acme.t", |_| None, b"xyz").is_none());
+        assert!(read("acme.t", std::iter::empty(), b"xyz").is_none());
         for bad in ["0", "-1", "x", ""] {
-            let header = |name: &str| Some(if name == "Nats-Sequence" { bad } else { "2026-01-01T00:00:00Z" });
-            assert!(read("acme.t", header, b"").is_none(), "{bad:?}");
+            let headers = [("Nats-Stream", "S"), ("Nats-Sequence", bad), ("Nats-Time-Stamp", "2026-01-01T00:00:00Z")];
+            assert!(read("acme.t", headers.into_iter(), b"").is_none(), "{bad:?}");
         }
     }
 }

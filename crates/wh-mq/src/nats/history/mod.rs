@@ -171,7 +171,7 @@ async fn hear(core: Arc<Core<StoredHistory>>, mut ears: Subscription) {
         };
         let Some(message) = message else { return };
         let tail = core.tail(message.subject());
-        let read = tail.and_then(|tail| message::read(tail, |name| message.header_first(name), message.body()));
+        let read = tail.and_then(|tail| message::read(tail, message.headers_first(), message.body()));
         if let Some(message) = read {
             core.hear(message);
         }

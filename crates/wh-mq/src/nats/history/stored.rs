@@ -70,7 +70,7 @@ impl StoredHistory {
 
     fn read_one(&self, stored: &wh_nats::Stored) -> Stored {
         let tail = message::tail(&self.shared.names().prefix, &stored.subject);
-        let message = tail.and_then(|tail| message::read(tail, |name| stored.header_first(name), stored.body()));
+        let message = tail.and_then(|tail| message::read(tail, stored.headers_first(), stored.body()));
         // one that no partition sent has the history's own headers only
         let message = message.filter(|message| *message.stream != *self.stream());
         Stored { at: stored.sequence, time: stored.time, message }

@@ -54,7 +54,7 @@ impl Runner {
                     metrics::progress(unit, moves);
                     self.shared.units.set_stalled(unit, !moves);
                     if !moves {
-                        tracing::error!(%unit, "unit {unit} has blocks and none was delivered for 30 s");
+                        tracing::error!(%unit, "unit {unit} has blocks and none is delivered");
                     }
                 }
                 Command::End(end) => self.end(&end),
@@ -153,6 +153,13 @@ impl Runner {
             }
             Event::LeaderChanged => tracing::debug!(%unit, "the durable of unit {unit} has another leader"),
             Event::Silent => tracing::warn!(%unit, "nobody answers for the pull of unit {unit}"),
+            Event::Cut { times } => tracing::error!(
+                %unit, times, stream = self.stream, after = self.place,
+                "the connection broke {times} times in a row with what unit {unit} is sent after message {} of {}: most \
+                 likely a message whose headers no client can parse (see `Who may publish` in docs/operations/nats.md); \
+                 the unit asks for it again, less and less often",
+                self.place, self.stream
+            ),
             Event::Limited(text) => tracing::warn!(%unit, text, "a pull of unit {unit} was refused: {text}"),
         }
     }

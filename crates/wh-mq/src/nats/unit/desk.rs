@@ -15,6 +15,7 @@ use std::{
     collections::{HashMap, VecDeque},
     time::Duration,
 };
+use wh_nats::ByOrdinal;
 use wh_types::{Block, BlockId, Mono};
 
 pub(super) use hand::Handed;
@@ -75,7 +76,7 @@ pub(super) struct Desk<R> {
     /// After how long without a word of the handler a block comes again. Shorter than the server's, so that a copy
     /// that comes because of it finds the block lapsed.
     ack_wait: Duration,
-    entries: HashMap<u64, Entry<R>>,
+    entries: ByOrdinal<Entry<R>>,
     /// Sequences and deliveries, in the order they are to be handed on. Stale where the block is no longer queued.
     queue: VecDeque<(u64, u64)>,
     /// When blocks lapse. Stale where the block was settled or kept alive meanwhile.
@@ -120,7 +121,7 @@ impl<R: Clone> Desk<R> {
         Self {
             budget,
             ack_wait: ack_wait - lead,
-            entries: HashMap::new(),
+            entries: ByOrdinal::default(),
             queue: VecDeque::new(),
             lapses: VecDeque::new(),
             held: Sum::default(),
@@ -241,10 +242,18 @@ impl<R: Clone> Desk<R> {
             }
             None => State::Parking(now),
         };
-        let attempt = self.attempts.remove(&sequence).unwrap_or(0).saturating_add(1);
+        // mostly there are none
+        let before = if self.attempts.is_empty() { None } else { self.attempts.remove(&sequence) };
+        let attempt = before.unwrap_or(0).saturating_add(1);
         let entry = Entry { state, id, reply, era: self.era, rows, bytes, attempt, delivery: self.deliveries };
         self.entries.insert(sequence, entry);
         Arrival::Queued
+    }
+
+    /// Where a block that is here, or was, is settled now.
+    pub(super) fn reply(&self, sequence: u64) -> Option<R> {
+        let here = self.entries.get(&sequence).map(|entry| &entry.reply);
+        here.or_else(|| self.settled.reply(sequence)).cloned()
     }
 
     /// Ends the term: how often each block was delivered that is not settled, and the last delivery's number.

@@ -46,7 +46,7 @@ pub(super) fn event(event: &Event) {
         Event::Pinned => metrics::counter!("wavehouse_queue_pins_total").increment(1),
         Event::PinLost => metrics::counter!("wavehouse_queue_pins_lost_total").increment(1),
         Event::Gap { .. } => metrics::counter!("wavehouse_queue_gaps_total").increment(1),
-        Event::LeaderChanged | Event::Silent | Event::Limited(_) => {}
+        Event::LeaderChanged | Event::Silent | Event::Limited(_) | Event::Cut { .. } => {}
     }
 }
 

@@ -18,6 +18,7 @@ mod run;
 mod settler;
 mod sizes;
 mod term;
+mod topics;
 mod units;
 
 pub(crate) use extra::extra;

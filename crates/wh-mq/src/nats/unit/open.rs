@@ -9,6 +9,7 @@ use super::{
     run::Runner,
     settler::{Order, Settler},
     term::Term,
+    topics::Topics,
     units::Slot,
 };
 use crate::{
@@ -84,6 +85,8 @@ pub(crate) async fn open(shared: &Arc<Shared>, unit: Unit, budget: Budget) -> Re
         ack_again: false,
         upkeep: now,
         unpinned: None,
+        place: 0,
+        topics: Topics::default(),
         halted: false,
         halting: Vec::new(),
         releasing: None,

@@ -5,8 +5,10 @@
 //! it wants done a [`Command`]. The facts it relies on are in `docs/operations/nats.md`.
 
 mod answer;
+mod cuts;
 mod input;
 
+use cuts::Cuts;
 use input::Asked;
 pub(super) use input::{Command, End, Event, Input, Reading, Times};
 use wh_nats::PinId;
@@ -73,6 +75,7 @@ pub(super) struct Pull {
     /// Since when something could have been delivered and was not.
     waiting: Option<Mono>,
     stalled: bool,
+    cuts: Cuts,
 }
 
 impl Pull {
@@ -100,6 +103,7 @@ impl Pull {
             inherited: reading.unsettled,
             waiting: None,
             stalled: false,
+            cuts: Cuts::default(),
         }
     }
 
@@ -205,6 +209,7 @@ impl Pull {
             self.room = self.room.saturating_sub(1);
             self.waiting = self.asked.map(|_| now);
             self.refused = 0;
+            self.cuts.taken();
             // what comes in order may yet reach it
             self.suspect = self.suspect.filter(|(last, _)| sequence < *last).map(|(last, _)| (last, now + OVERTAKEN));
             self.sole = self.pin.is_some();
@@ -240,6 +245,7 @@ impl Pull {
 
     fn link(&mut self, now: Mono, connected: bool) {
         self.connected = connected;
+        self.cuts.broke(self.asked.is_some());
         self.lose_pull();
         self.suspect = None;
         self.reading = false;
@@ -259,8 +265,7 @@ impl Pull {
                 self.suspect = None;
                 self.waiting = None;
                 // one that is out was asked for before the inbox was given up
-                self.reading = false;
-                self.not_before = now;
+                (self.reading, self.not_before) = (false, now);
                 self.progress(true, commands);
                 commands.push(Command::Drain);
             }
@@ -277,7 +282,7 @@ impl Pull {
             self.sole = true;
             self.inherited = 0;
             self.phase = Phase::Flowing;
-            self.not_before = now;
+            self.not_before = now + self.cuts.pause();
         } else {
             self.phase = Phase::Gap;
             self.back_off(now, self.times.retry);

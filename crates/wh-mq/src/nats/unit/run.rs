@@ -7,10 +7,14 @@ use super::{
     pull::{Command, Input, Pull, Reading, Times},
     settler::Order,
     term::Term,
+    topics::Topics,
 };
 use crate::{
     Result, Verdict,
-    nats::{envelope, shared::Shared},
+    nats::{
+        envelope::{self, Fields},
+        shared::Shared,
+    },
 };
 use futures::{FutureExt as _, StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
 use std::{sync::Arc, time::Duration};
@@ -66,6 +70,10 @@ pub(super) struct Runner {
     pub(super) upkeep: Mono,
     /// When the last pull went out that had no pin, until a block tells which pin it took.
     pub(super) unpinned: Option<Mono>,
+    /// The last block that came, by its sequence in the stream.
+    pub(super) place: u64,
+    /// The tables of blocks lately.
+    pub(super) topics: Topics,
     pub(super) halted: bool,
     pub(super) halting: Vec<oneshot::Sender<()>>,
     pub(super) releasing: Option<oneshot::Sender<Result<()>>>,
@@ -89,6 +97,8 @@ impl Drop for Ending {
 impl Runner {
     pub(super) async fn run(mut self) {
         let ending = Ending(self.shared.clone(), self.term.clone());
+        let alarm = tokio::time::sleep_until(self.now());
+        tokio::pin!(alarm);
         loop {
             self.turn();
             while !self.commands.is_empty() {
@@ -105,6 +115,10 @@ impl Runner {
             }
             let lapse = self.term.lock().desk.next_lapse();
             let timer = lapse.map_or(timer, |lapse| timer.min(lapse));
+            // one that rings too early does no harm, and to set it costs more than a turn
+            if alarm.is_elapsed() || timer < alarm.deadline() {
+                alarm.as_mut().reset(timer);
+            }
             let shared = self.shared.clone();
             let term = self.term.clone();
             tokio::select! {
@@ -138,7 +152,7 @@ impl Runner {
                     }
                 }
                 () = term.act.notified() => {}
-                () = tokio::time::sleep_until(timer) => {}
+                () = &mut alarm => {}
             }
         }
         drop(ending);
@@ -204,12 +218,12 @@ impl Runner {
     pub(super) fn pulled(&mut self, pulled: Pulled) {
         match pulled {
             Pulled::Delivered(delivered) => {
-                self.unpinned = None;
-                let input = Input::Block { sequence: delivered.consumer_seq, pin: delivered.pin.clone() };
-                self.step(input);
+                (self.unpinned, self.place) = (None, delivered.stream_seq);
+                let (now, pin) = (self.now(), delivered.pin.clone());
+                self.pull.step(now, Input::Block { sequence: delivered.consumer_seq, pin }, &mut self.commands);
                 let at = self.commands.iter().position(|c| matches!(c, Command::Take | Command::Drop));
                 if at.map(|at| self.commands.remove(at)) == Some(Command::Take) {
-                    self.take(delivered);
+                    self.take(now, delivered);
                 }
             }
             Pulled::Status { n, status } => self.step(Input::Status { number: n, status }),
@@ -223,19 +237,21 @@ impl Runner {
         }
     }
 
-    fn take(&mut self, delivered: Delivered) {
+    fn take(&mut self, now: Mono, delivered: Delivered) {
         let Delivered { message, reply, stream_seq: sequence, .. } = delivered;
         let tail = self.shared.ingest_tail(message.subject()).unwrap_or_default();
-        let read = envelope::decode(tail, |name| message.header_first(name), message.body().clone());
+        let fields = Fields::of(message.headers_first());
+        let read = self.topics.of(tail).and_then(|key| envelope::decode(key, &fields, message.body().clone()));
         let probe = read.as_ref().is_ok_and(|block| block.rows == 0);
         let (block, problem) = match read {
             Ok(block) => (Some(block), None),
             Err(problem) => (None, Some(problem)),
         };
-        let now = self.now();
         let mut inner = self.term.lock();
-        inner.pin = self.pull.pin().cloned();
-        let arrival = inner.desk.arrive(now, sequence, reply.clone(), block);
+        if inner.pin.as_ref() != self.pull.pin() {
+            inner.pin = self.pull.pin().cloned();
+        }
+        let arrival = inner.desk.arrive(now, sequence, reply, block);
         let (mut park, mut other) = (false, false);
         match arrival {
             Arrival::Queued if probe => {
@@ -248,12 +264,14 @@ impl Runner {
             Arrival::Copy => metrics::copy("lent its reply"),
             Arrival::Settled => {
                 metrics::copy("acked again");
-                inner.order(Order::quiet(Verdict::Ack, vec![(sequence, reply)]));
+                let reply = inner.desk.reply(sequence).map(|reply| (sequence, reply));
+                inner.order(Order::quiet(Verdict::Ack, reply.into_iter().collect()));
             }
             Arrival::Other => other = true,
             Arrival::TooEarly(delay) => {
                 metrics::copy("sent back");
-                inner.order(Order::quiet(Verdict::Nak { delay }, vec![(sequence, reply)]));
+                let reply = inner.desk.reply(sequence).map(|reply| (sequence, reply));
+                inner.order(Order::quiet(Verdict::Nak { delay }, reply.into_iter().collect()));
             }
         }
         inner.account(&self.shared.units);

@@ -53,11 +53,12 @@ async fn what_is_stored_while_the_connection_is_cut_is_filled() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_the_client_dropped_because_it_came_too_fast_is_filled() -> Result<()> {
+async fn what_is_more_bytes_than_a_slow_process_may_hold_is_dropped_and_filled() -> Result<()> {
     let stand = Stand::new().await?;
     let (writer, proxy) = (stand.broker().await?, Tcp::start(stand.server.port()).await?);
     let mut connecting = stand.connecting(Some(proxy.port()));
-    connecting.subscription_capacity = 512;
+    // some twenty messages
+    connecting.subscription_bytes = 16 << 10;
     let connection = Connection::open(connecting).await?;
     let reading = stand.broker_on(connection.clone()).await?;
     let mut watch = follow(&reading, "t", From::Now).await?;

@@ -1,7 +1,8 @@
 //! The blocks that are settled here while the server may not know it, and the last ones it confirmed: an answer may come
 //! from a leader that never heard the acks it seems to confirm. Bounded: what is forgotten may come twice.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
+use wh_nats::ByOrdinal;
 use wh_types::BlockId;
 
 /// Most that are remembered unconfirmed. More than this can be only where acks are lost for long.
@@ -23,7 +24,7 @@ struct Done<R> {
 /// `R` is where a delivery is settled.
 #[derive(Debug)]
 pub(in super::super) struct Settled<R> {
-    all: HashMap<u64, Done<R>>,
+    all: ByOrdinal<Done<R>>,
     /// In the order they were settled. Stale where it was confirmed.
     order: VecDeque<u64>,
     /// In the order they were confirmed. Stale where it came again.
@@ -33,16 +34,15 @@ pub(in super::super) struct Settled<R> {
 
 impl<R> Default for Settled<R> {
     fn default() -> Self {
-        Self { all: HashMap::new(), order: VecDeque::new(), confirmed: VecDeque::new(), unheard: 0 }
+        Self { all: ByOrdinal::default(), order: VecDeque::new(), confirmed: VecDeque::new(), unheard: 0 }
     }
 }
 
 impl<R: Clone> Settled<R> {
     pub(super) fn add(&mut self, sequence: u64, id: Option<BlockId>, (reply, era): (R, u64)) {
-        self.forget(sequence);
-        self.all.insert(sequence, Done { id, reply: Some(reply), era, heard: false });
+        let before = self.all.insert(sequence, Done { id, reply: Some(reply), era, heard: false });
+        self.unheard += usize::from(before.is_none_or(|before| before.heard));
         self.order.push_back(sequence);
-        self.unheard += 1;
         while self.order.len() > 2 * KEPT || self.unheard > KEPT {
             let Some(oldest) = self.order.pop_front() else { break };
             if self.all.get(&oldest).is_some_and(|done| done.reply.is_some()) {
@@ -53,11 +53,10 @@ impl<R: Clone> Settled<R> {
 
     /// The server knows them.
     pub(super) fn confirm(&mut self, sequences: &[u64]) {
-        self.hear(sequences);
         for sequence in sequences {
-            if let Some(done) = self.all.get_mut(sequence)
-                && done.reply.take().is_some()
-            {
+            let Some(done) = self.all.get_mut(sequence) else { continue };
+            self.unheard -= usize::from(!std::mem::replace(&mut done.heard, true));
+            if done.reply.take().is_some() {
                 self.confirmed.push_back(*sequence);
             }
         }
@@ -99,6 +98,11 @@ impl<R: Clone> Settled<R> {
         done.era = era;
         self.unheard += usize::from(std::mem::replace(&mut done.heard, false));
         Some(done.id == id)
+    }
+
+    /// Where it is settled, while that is not confirmed.
+    pub(super) fn reply(&self, sequence: u64) -> Option<&R> {
+        self.all.get(&sequence)?.reply.as_ref()
     }
 
     /// Those whose replies came in this era and that the server may not have heard of.

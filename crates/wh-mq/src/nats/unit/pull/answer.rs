@@ -151,6 +151,10 @@ impl Pull {
                     }
                 }
                 self.judge(now, reading.delivered);
+                if let Some(times) = self.cuts.found(self.sole && reading.delivered > self.seen) {
+                    commands.push(Command::Note(Event::Cut { times }));
+                    self.progress(false, commands);
+                }
             }
             Phase::Flowing => {
                 self.judge(now, reading.delivered);

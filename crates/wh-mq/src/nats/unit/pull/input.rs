@@ -186,4 +186,9 @@ pub(crate) enum Event {
     Silent,
     /// The server refused a pull for now.
     Limited(String),
+    /// The connection broke again with deliveries on their way, and nothing came between.
+    Cut {
+        /// So often in a row.
+        times: u32,
+    },
 }

@@ -478,3 +478,29 @@ fn a_pull_that_cannot_be_sent_is_tried_again() {
     assert_eq!(bench.step(Input::NotSent), []);
     assert_eq!(bench.after(250 * MS), [pull(Some("p"))]);
 }
+
+#[test]
+fn what_breaks_the_connection_with_each_delivery_is_asked_for_less_and_less_often() {
+    let mut bench = Bench::pinned();
+    let (mut delivered, mut pauses) = (4, Vec::new());
+    for times in 1..=5 {
+        bench.step(Input::Link(false));
+        assert_eq!(bench.step(Input::Link(true)), [Command::Read]);
+        let noted = bench.read(reading(delivered, Some("p")));
+        assert_eq!(noted.contains(&Command::Note(Event::Cut { times })), times > 2, "{times}: {noted:?}");
+        assert_eq!(noted.contains(&Command::Progress(false)), times == 3, "{times}: {noted:?}");
+        assert!(bench.after(OVERTAKEN).contains(&Command::Read), "they are believed to be lost");
+        assert_eq!(bench.read(reading(delivered, Some("p"))), [Command::Reset]);
+        let mut commands = bench.step(Input::Reset(true));
+        let mut pause = 0;
+        while !commands.iter().any(|command| matches!(command, Command::Pull { .. })) {
+            commands = bench.after(SECOND);
+            pause += 1;
+        }
+        pauses.push(pause);
+        bench.sent();
+        delivered = 1;
+    }
+    assert_eq!(pauses, [0, 0, 1, 2, 4]);
+    assert_eq!(bench.block(1, "p"), [Command::Progress(true), Command::Take], "somebody removed it");
+}

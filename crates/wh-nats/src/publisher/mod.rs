@@ -1,17 +1,18 @@
 //! Publishing into streams: pipelined, in the order of the calls, with one answer each, over an inbox of its own.
 
+mod line;
+
 use crate::{
-    Connection, Error, Headers, Kind, Message, Result,
-    connection::{Core, Replies, answered},
+    Connection, Error, Headers, Kind, Result,
+    connection::{Replies, answered},
     error::ApiError,
 };
-use async_nats::{HeaderMap, Subject};
+use async_nats::Subject;
 use bytes::Bytes;
-use futures::FutureExt as _;
+use line::{Line, Outgoing};
 use parking_lot::Mutex;
 use std::{future::Future, sync::Arc, time::Duration};
-use tokio::sync::{mpsc, oneshot};
-use wh_types::Mono;
+use tokio::sync::oneshot;
 
 /// Messages sent and not answered, at most. More gains nothing and only makes a break worse.
 pub const WINDOW: usize = 1024;
@@ -19,7 +20,7 @@ pub const WINDOW: usize = 1024;
 /// Publishes. Cloning it is cheap; the clones share one order.
 #[derive(Clone, Debug)]
 pub struct Publisher {
-    line: mpsc::UnboundedSender<Outgoing>,
+    line: Arc<Line>,
     replies: Arc<Replies>,
     streams: Arc<Streams>,
     connection: Connection,
@@ -40,16 +41,6 @@ pub struct PubAck {
 #[derive(Debug, Default)]
 struct Streams(Mutex<Vec<Arc<str>>>);
 
-#[derive(Debug)]
-struct Outgoing {
-    number: u64,
-    subject: Subject,
-    headers: HeaderMap,
-    body: Bytes,
-    deadline: Mono,
-    to: oneshot::Sender<Result<Message>>,
-}
-
 impl Publisher {
     /// Subscribes its inbox.
     ///
@@ -64,8 +55,7 @@ impl Publisher {
             return Err(Error::new("publish", Kind::Closed));
         }
         let replies = core.add_replies().await;
-        let (line, outgoing) = mpsc::unbounded_channel();
-        core.spawn("nats/publisher", write(core.clone(), replies.clone(), outgoing));
+        let line = Line::open(core, &replies);
         Ok(Self { line, replies, streams: Arc::default(), connection: connection.clone() })
     }
 
@@ -94,11 +84,12 @@ impl Publisher {
         let subject = Subject::from(subject);
         let number = ticket.number();
         let headers = headers.into_map();
-        let queued = self.line.send(Outgoing { number, subject: subject.clone(), headers, body, deadline, to });
+        let outgoing = Outgoing { number, subject: subject.clone(), headers, body, deadline, to };
+        let queued = self.line.add(self.connection.core(), &self.replies, outgoing);
         let streams = self.streams.clone();
         async move {
             let ticket = ticket;
-            if queued.is_err() {
+            if !queued {
                 return Err(Error::new(subject.as_str(), Kind::Closed));
             }
             // whose time is over is told by the writer
@@ -106,76 +97,6 @@ impl Publisher {
             ticket.done();
             streams.read(&subject, answered(&subject, answer?)?.body())
         }
-    }
-}
-
-/// How often it is looked whose time is over: one timer for all.
-const SWEEP: Duration = Duration::from_millis(25);
-/// Messages taken from the line at once.
-const TURN: usize = 64;
-
-/// Sends what is in line, one after another, while the window has room.
-async fn write(core: Arc<Core>, replies: Arc<Replies>, mut line: mpsc::UnboundedReceiver<Outgoing>) {
-    let mut batch = Vec::with_capacity(TURN);
-    let mut swept = core.options.clock.now();
-    loop {
-        tokio::select! {
-            biased;
-            count = line.recv_many(&mut batch, TURN) => if count == 0 { return },
-            () = core.stop.wait() => return,
-            () = tokio::time::sleep(SWEEP), if replies.len() > 0 => {}
-        }
-        let now = core.options.clock.now();
-        if now >= swept + SWEEP {
-            swept = now;
-            replies.expire(now);
-        }
-        for outgoing in batch.drain(..) {
-            if replies.len() >= WINDOW {
-                sweeping(&core, &replies, replies.below(WINDOW)).await;
-            }
-            send(&core, &replies, outgoing).await;
-        }
-    }
-}
-
-/// Waits for something while others' times run out.
-async fn sweeping<T>(core: &Core, replies: &Replies, wait: impl Future<Output = T>) -> T {
-    let mut wait = std::pin::pin!(wait);
-    if let Some(done) = wait.as_mut().now_or_never() {
-        return done;
-    }
-    loop {
-        tokio::select! {
-            biased;
-            done = &mut wait => return done,
-            () = tokio::time::sleep(SWEEP) => replies.expire(core.options.clock.now()),
-        }
-    }
-}
-
-async fn send(core: &Core, replies: &Replies, outgoing: Outgoing) {
-    let Outgoing { number, subject, headers, body, deadline, to } = outgoing;
-    if deadline <= core.options.clock.now() {
-        _ = to.send(Err(Error::new(subject.as_str(), Kind::Unsent)));
-        return;
-    }
-    let slot = match core.connected(&subject) {
-        Ok(slot) => slot,
-        Err(error) => {
-            _ = to.send(Err(error));
-            return;
-        }
-    };
-    // before it is sent: from here on its outcome is not known
-    if !replies.put(number, subject.clone(), deadline, to) {
-        return;
-    }
-    let sent = slot.send(subject.clone(), Some(replies.reply(number)), Some(headers), body);
-    if let Err(error) = sweeping(core, replies, sent).await {
-        replies.fail(number, error);
-    } else if slot.lost.given() {
-        replies.fail(number, Error::new(subject.as_str(), Kind::Interrupted));
     }
 }
 
