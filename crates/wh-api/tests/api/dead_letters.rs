@@ -1,12 +1,16 @@
 //! The operator's hands on dead letters: list, show, count, check, replay, purge.
 
-use crate::rig::{Reply, Rig, get, keyed, post};
+use crate::rig::{Reply, Rig, Setup, get, keyed, post};
 use serde_json::{Value, json};
+use std::{fs, path::Path, pin::pin, sync::Arc, time::Duration};
 use wh_mq::{
-    DeadLetter, DeadLetterId, Kind,
+    DeadLetter, DeadLetterId, Kind, embedded,
     faulty::{Fault, Op},
 };
+use wh_testkit::until;
 use wh_types::{Cursor, Epoch, RowCursor, Table, Tenant, Timestamp};
+
+const WAIT: Duration = Duration::from_secs(30);
 
 fn letter(n: u64, table: &str, code: &str, body: &str) -> DeadLetter {
     DeadLetter {
@@ -340,4 +344,56 @@ async fn a_purge_takes_what_is_meant_and_says_so() {
     let all = ask(&rig, "purge", json!({"all": true})).await.value();
     assert_eq!((&all["purged"], &all["next"]), (&json!(4), &Value::Null));
     assert!(ids(&listed(&rig, "").await).is_empty());
+}
+
+/// The files as they are now: what a process leaves that is killed at this moment. The queue may go on writing meanwhile.
+fn copied(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    let mut entries = fs::read_dir(from).unwrap().map(Result::unwrap).collect::<Vec<_>>();
+    // first what says how far the log is
+    entries.sort_by_key(|entry| entry.file_name() != "extent");
+    for entry in entries {
+        fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+}
+
+async fn over(dir: &Path) -> Rig {
+    let options = embedded::Options { shards: 1, ack_wait: Duration::from_secs(600), ..embedded::Options::new(dir) };
+    let queue = embedded::Broker::open(options).await.unwrap();
+    Rig::with(Setup { queue: Some(Arc::new(queue)), ..Setup::default() })
+}
+
+#[tokio::test]
+async fn a_crash_exactly_between_publish_and_purge_leaves_what_the_same_replay_finishes() {
+    let dir = tempfile::tempdir().unwrap();
+    let before = over(&dir.path().join("before")).await;
+    let letters = (1..=3).map(|n| letter(n, "t", "469", &format!("{{\"id\":{n}}}"))).collect::<Vec<_>>();
+    park(&before, &letters).await;
+    // asked once whether it may, and then never answered
+    before.script.spare(Op::Purge, 1);
+    before.script.next(Op::Purge, Fault::Delay(Duration::from_secs(3_600)));
+    let replay = json!({"all": true, "edit": [{"op": "set", "column": "note", "value": "fixed"}]});
+    {
+        let mut asked = pin!(ask(&before, "replay", replay.clone()));
+        let mut reached = pin!(until(WAIT, "the purge to be reached", || async {
+            if before.script.is_done() { Ok(()) } else { Err(anyhow::anyhow!("not yet")) }
+        }));
+        tokio::select! {
+            reply = &mut asked => panic!("answered: {reply:?}"),
+            reached = &mut reached => drop(reached.unwrap()),
+        }
+        copied(&dir.path().join("before"), &dir.path().join("after"));
+    }
+    let after = over(&dir.path().join("after")).await;
+    assert_eq!(ids(&listed(&after, "").await), (1..=3).map(id).collect::<Vec<_>>(), "no letter is gone");
+    let again = ask(&after, "replay", replay.clone()).await.value();
+    assert_eq!(
+        (&again["duplicates"], &again["replayed"], &again["purged"]),
+        (&json!(3), &json!(0), &json!(3)),
+        "{again}"
+    );
+    assert!(ids(&listed(&after, "").await).is_empty());
+    let mut rows = after.rows().await;
+    rows.sort();
+    assert_eq!(rows, (1..=3).map(|n| format!("{{\"id\":{n},\"note\":\"fixed\"}}")).collect::<Vec<_>>(), "each once");
 }

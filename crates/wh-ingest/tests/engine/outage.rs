@@ -153,7 +153,7 @@ async fn an_hour_of_an_engine_that_hangs_and_dies_in_short_leaves_an_empty_dead_
     let options = Options {
         batch_wait: Duration::from_millis(50),
         backoff: Backoff::half_jitter(Duration::from_millis(3), Duration::from_millis(100)),
-        insert_timeout: Duration::from_secs(1),
+        insert_timeout: Duration::from_secs(2),
         ..quick()
     };
     let rig = Rig::on(Database::on(engine.endpoint()).await.unwrap(), options).await;
