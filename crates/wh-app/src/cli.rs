@@ -1,8 +1,8 @@
 //! The command line: flags in, exit code out. What a command does stands elsewhere.
 
 use crate::{
-    About, Exit, dlq_cli, doctor, doctor_clickhouse, doctor_nats, error::with_causes, health, mq_cli, parts,
-    place::Place, queue, queue_report, run, telemetry::install_logs,
+    About, Exit, counted::Counted, dlq_cli, doctor, doctor_clickhouse, doctor_nats, error::with_causes, health, mq_cli,
+    parts, place::Place, queue, queue_report, run, telemetry::install_logs,
 };
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::{
@@ -50,7 +50,7 @@ enum Command {
     /// The dead letters of a running server: list, show, count, check, replay and purge them
     Dlq(Box<dlq_cli::Dlq>),
     /// Measure what the data folder's disk can do and what ingest rate to expect, or look at what the role needs on NATS, and
-    /// see whether ClickHouse can be used: exit code 1 when somebody must change something
+    /// see whether ClickHouse answers and can be used: exit code 1 when something is not as it must be
     Doctor,
     /// Ask a running server whether it lives: exit code 0 or 1
     Health {
@@ -84,6 +84,15 @@ enum QueueCommand {
     Inspect(QueueArgs),
     /// The same, and read every byte of it
     Verify(QueueArgs),
+    /// Copy the queue of a server that may run, to inspect or verify the copy
+    Copy {
+        /// The queue's folder [default: the one of the configuration]
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+        /// The folder of the copy: it is made, or must be empty
+        #[arg(long, value_name = "DIR")]
+        to: PathBuf,
+    },
 }
 
 #[derive(Debug, clap::Args)]
@@ -141,6 +150,7 @@ pub fn run_with(
         }
         Command::Queue(QueueCommand::Inspect(args)) => look(args, inspect::inspect, place, out, err),
         Command::Queue(QueueCommand::Verify(args)) => look(args, inspect::verify, place, out, err),
+        Command::Queue(QueueCommand::Copy { dir, to }) => copy(dir.as_deref(), &to, place, out, err),
         Command::Mq(command) => mq_cli::run(*command, place, out, err),
         Command::Dlq(command) => dlq_cli::run(*command, place, out, err),
         Command::Doctor => with_config(place, err, |loaded, err| examine(&loaded, out, err)),
@@ -157,6 +167,15 @@ pub fn run_with(
             Exit::Ok
         }
     }
+}
+
+/// What `queue inspect` says where there is no folder to look into.
+const NO_FOLDER: &str = "mq.backend is nats: the queue is on NATS and has no folder. `wavehouse mq verify --live` judges \
+    what is there; --dir names the folder of an embedded queue";
+
+/// Whether the configuration puts the queue on NATS. One that cannot be is told of elsewhere.
+fn on_nats(place: &Place<'_>) -> bool {
+    place.load().is_ok_and(|loaded| loaded.config.mq.backend == QueueBackend::Nats)
 }
 
 /// A closed pipe is nobody's fault.
@@ -197,7 +216,8 @@ fn check(loaded: &Loaded, show: bool, out: &mut dyn Write, err: &mut dyn Write) 
     if show {
         for key in &loaded.effective {
             let line = format!("{}: {}", key.path, key.value);
-            say(out, &format_args!("{line:<64} # {}", key.origin));
+            let bytes = key.bytes.map(|bytes| format!("; {bytes} bytes")).unwrap_or_default();
+            say(out, &format_args!("{line:<64} # {}{bytes}", key.origin));
         }
     } else {
         let file = loaded.file.as_ref().map_or("no file".to_owned(), |file| file.display().to_string());
@@ -230,10 +250,37 @@ fn look(
     match &args.dir {
         // a folder by itself may be of any server: what its tenants have by default is in that one's configuration
         Some(dir) if place.file.is_none() => print(dir, None, err),
+        None if on_nats(place) => {
+            say(err, &NO_FOLDER);
+            Exit::Usage
+        }
         dir => with_config(place, err, |loaded, err| {
             let folder = queue::folder(&loaded.config);
             print(dir.as_ref().unwrap_or(&folder), Some(queue::allowance(&loaded.config)), err)
         }),
+    }
+}
+
+/// Copies a queue's folder while its server writes to it.
+fn copy(dir: Option<&Path>, to: &Path, place: &Place<'_>, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
+    let mut copy = |from: &Path, err: &mut dyn Write| match inspect::copy(from, to) {
+        Ok(copied) => {
+            let segments = Counted(copied.segments, "segment");
+            say(out, &format_args!("copied {segments}, {} bytes, to {}", copied.bytes, to.display()));
+            Exit::Ok
+        }
+        Err(error) => {
+            say(err, &with_causes(&error));
+            Exit::Failure
+        }
+    };
+    match dir {
+        Some(dir) => copy(dir, err),
+        None if on_nats(place) => {
+            say(err, &NO_FOLDER);
+            Exit::Usage
+        }
+        None => with_config(place, err, |loaded, err| copy(&queue::folder(&loaded.config), err)),
     }
 }
 

@@ -122,13 +122,23 @@ async fn a_queue_is_inspected_and_verified_when_nobody_has_it() {
     queue.publish(&[block]).await.remove(0).unwrap();
     let held = command(&["queue", "inspect", "--dir", &dir_text], &[]);
     assert!(held.exit == Exit::Failure && held.err.contains(&std::process::id().to_string()), "{}", held.err);
+    // a server that runs is looked at in a copy
+    let copy = folder.path().join("copy").to_str().unwrap().to_owned();
+    let copied = command(&["queue", "copy", "--to", &copy], &[("WH_DATA_DIR", &data)]);
+    assert_eq!((copied.exit, copied.err.as_str()), (Exit::Ok, ""));
+    assert!(copied.out.starts_with("copied 1 segment, "), "{}", copied.out);
+    let said = command(&["queue", "verify", "--dir", &copy], &[]);
+    assert_eq!((said.exit, said.err.as_str()), (Exit::Ok, ""), "{}", said.out);
+    assert!(said.out.contains("events: 2 rows in 1 block,"), "{}", said.out);
+    let again = command(&["queue", "copy", "--dir", &dir_text, "--to", &copy], &[]);
+    assert!(again.exit == Exit::Failure && again.err.contains("is not empty"), "{}", again.err);
     queue.close().await;
     drop(queue);
 
     for what in ["inspect", "verify"] {
         let said = command(&["queue", what], &[("WH_DATA_DIR", &data)]);
         assert_eq!((said.exit, said.err.as_str()), (Exit::Ok, ""), "{what}");
-        assert!(said.out.contains("events: 2 rows in 1 blocks, 2 in 1 not inserted"), "{}", said.out);
+        assert!(said.out.contains("events: 2 rows in 1 block, 2 in 1 not inserted"), "{}", said.out);
         assert!(said.out.contains("tenant 0: 0.0 MiB of 47683.7 MiB"), "the configured budget: {}", said.out);
         let said = command(&["queue", what, "--dir", &dir_text], &[]);
         assert!(said.out.contains("tenant 0: 0.0 MiB (its budget is in the configuration)"), "{}", said.out);
@@ -150,6 +160,47 @@ async fn a_queue_is_inspected_and_verified_when_nobody_has_it() {
     let json = command(&["queue", "verify", "--json"], &[("WH_DATA_DIR", &data)]).out;
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!((&json["sound"], &json["missing"][0]["segment"]), (&false.into(), &1.into()), "{json}");
+}
+
+#[test]
+fn a_queue_on_nats_has_no_folder_to_look_into() {
+    let nats = [("WH_MQ_BACKEND", "nats"), ("WH_COORD_BACKEND", "nats"), ("WH_MQ_NATS_URLS", "nats://127.0.0.1:1")];
+    for line in [&["queue", "inspect"][..], &["queue", "verify"], &["queue", "copy", "--to", "/nowhere/at/all"]] {
+        let said = command(line, &nats);
+        assert_eq!((said.exit, said.out.as_str()), (Exit::Usage, ""), "{line:?}");
+        assert!(said.err.contains("mq.backend is nats") && said.err.contains("verify --live"), "{}", said.err);
+    }
+}
+
+#[test]
+fn sizes_are_shown_with_their_bytes_and_what_is_shown_can_be_given() {
+    let shown = command(&["config", "check", "--show"], &[("WH_INGEST_BATCH_BYTES", "8388608")]);
+    let line = |key: &str| shown.out.lines().find(|line| line.starts_with(key)).unwrap().to_owned();
+    assert!(line("ingest.batch_bytes:").starts_with("ingest.batch_bytes: 8MiB "), "{}", shown.out);
+    assert!(line("ingest.batch_bytes:").ends_with("# WH_INGEST_BATCH_BYTES; 8388608 bytes"), "{}", shown.out);
+    assert!(line("ingest.batch_max_bytes:").starts_with("ingest.batch_max_bytes: 64MiB "), "{}", shown.out);
+    assert!(line("ingest.tenant_body_budget:").starts_with("ingest.tenant_body_budget: 192MiB "), "{}", shown.out);
+    let given = command(&["config", "check"], &[("WH_INGEST_BATCH_BYTES", "8MiB")]);
+    assert_eq!(given.exit, Exit::Ok, "{}", given.err);
+}
+
+#[test]
+fn dead_letters_are_shown_by_id_and_nothing_else_is_taken_for_one() {
+    for id in ["counts", "", "1"] {
+        let said = command(&["dlq", "show", id], &[]);
+        assert_eq!(said.exit, Exit::Usage, "{id:?}");
+        assert!(said.err.contains("an id is like 0000000e-22.0"), "{}", said.err);
+    }
+}
+
+#[test]
+fn doctor_fails_while_clickhouse_does_not_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().to_str().unwrap();
+    let variables = [("WH_DATA_DIR", data), ("WH_TENANT_DEFAULTS_CLICKHOUSE_URL", "http://127.0.0.1:1")];
+    let said = command(&["doctor"], &variables);
+    assert_eq!((said.exit, said.err.as_str()), (Exit::Failure, ""), "{}", said.out);
+    assert!(said.out.contains("it does not answer now: "), "{}", said.out);
 }
 
 #[test]

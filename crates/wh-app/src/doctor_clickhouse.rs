@@ -1,6 +1,6 @@
 //! What `wavehouse doctor` says of ClickHouse: whether it answers, and whether our user may do what it must. Reads only.
 
-use crate::{clickhouse::Clients, secrets::Secrets};
+use crate::{clickhouse::Clients, counted::Counted, secrets::Secrets};
 use std::{fmt, sync::Arc, time::Duration};
 use wh_clickhouse::{Discovery, DiscoveryOptions, Schema};
 use wh_config::Config;
@@ -22,16 +22,16 @@ enum State {
     Good(String, usize),
     /// It answers, and our user may not do its work.
     User(&'static str),
-    /// It does not answer now: the server waits for such a one.
+    /// It does not answer now. A server waits for such a one and takes events meanwhile; who asks for a check wants to know.
     Away(String),
     /// What is configured cannot be meant.
     Wrong(String),
 }
 
 impl Found {
-    /// Whether somebody must change something.
+    /// Whether nothing could be inserted now.
     pub(crate) fn is_fault(&self) -> bool {
-        matches!(self.state, State::User(_) | State::Wrong(_))
+        !matches!(self.state, State::Good(..))
     }
 }
 
@@ -66,9 +66,13 @@ impl fmt::Display for Found {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "ClickHouse {}", self.place)?;
         match &self.state {
-            State::Good(version, tables) => write!(f, "it answers: version {version}, {tables} tables"),
+            State::Good(version, tables) => {
+                write!(f, "it answers: version {version}, {}", Counted(*tables as u64, "table"))
+            }
             State::User(fault) => write!(f, "it answers, and nothing can work: {fault}"),
-            State::Away(why) => write!(f, "it does not answer now: {why}"),
+            State::Away(why) => {
+                write!(f, "it does not answer now: {why}; a server would queue events until it does")
+            }
             State::Wrong(why) => write!(f, "it cannot be used: {why}"),
         }
     }
@@ -98,6 +102,6 @@ mod tests {
         let stranger = found(&server.url(), "nobody").await;
         assert!(stranger.is_fault() && stranger.to_string().contains("it cannot be used: "), "{stranger}");
         let away = found("http://127.0.0.1:1", "default").await;
-        assert!(!away.is_fault() && away.to_string().contains("it does not answer now"), "{away}");
+        assert!(away.is_fault() && away.to_string().contains("it does not answer now"), "{away}");
     }
 }

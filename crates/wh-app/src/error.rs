@@ -78,16 +78,56 @@ pub enum RunError {
     Panicked(&'static str),
 }
 
-/// An error with its causes, in one line; a cause whose words are already there is left out.
+/// An error with its causes, in one line. What was said already is left out: a cause whose words are there, and what a
+/// cause begins with that the line begins with, like the server's address.
 pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut line = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {
-        let words = cause.to_string();
-        if !line.contains(&words) && write!(line, ": {words}").is_err() {
-            break;
+        for part in new_parts(&line, &cause.to_string()) {
+            if write!(line, ": {part}").is_err() {
+                break;
+            }
         }
         next = cause.source();
     }
     line
+}
+
+/// The parts of a cause, between `: `, that a line does not end with or have whole.
+fn new_parts(line: &str, cause: &str) -> Vec<String> {
+    let said: Vec<&str> = line.split(": ").collect();
+    // a vendor's prefix says nothing
+    let parts = cause.split(": ").filter(|part| *part != "nats");
+    let mut new: Vec<&str> = Vec::new();
+    for part in parts {
+        if !said.contains(&part) && !new.contains(&part) {
+            new.push(part);
+        }
+    }
+    if line.contains(cause) { Vec::new() } else { new.into_iter().map(str::to_owned).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{0}")]
+    struct Said(&'static str, #[source] Option<Box<Said>>);
+
+    #[test]
+    fn nothing_is_said_twice() {
+        let text = |words: &[&'static str]| {
+            let chain = words.iter().rev().fold(None, |cause, words| Some(Box::new(Said(words, cause))));
+            with_causes(&*chain.unwrap())
+        };
+        assert_eq!(text(&["it cannot be opened", "no such file"]), "it cannot be opened: no such file");
+        assert_eq!(text(&["cannot: no such file", "no such file"]), "cannot: no such file");
+        let refused = "nats://h:1: the server refuses the connection to this user: authorization violation: nats: authorization violation";
+        assert_eq!(
+            text(&["nats://h:1: not connected", refused]),
+            "nats://h:1: not connected: the server refuses the connection to this user: authorization violation"
+        );
+    }
 }

@@ -9,6 +9,7 @@ mod backend;
 pub mod cli;
 mod clickhouse;
 mod cluster;
+mod counted;
 mod data_dir;
 mod dedupe;
 mod dlq_cli;

@@ -1,5 +1,6 @@
 //! What `wavehouse queue inspect` and `verify` print: a queue's folder, for people or as JSON.
 
+use crate::counted::Counted;
 use serde_json::{Value, json};
 use std::fmt::{self, Display};
 use wh_mq::embedded::inspect::{Damage, Missing, Report, TableReport};
@@ -15,21 +16,25 @@ impl Display for Text<'_> {
         writeln!(f, "queue {}: epoch {epoch}, next block {next_sequence}", dir.display())?;
         let (bytes, live): (u64, u64) =
             segments.iter().fold((0, 0), |(bytes, live), one| (bytes + one.bytes, live + one.live_bytes));
-        writeln!(f, "{} segments: {} written, {} needed", segments.len(), mib(bytes), mib(live))?;
+        let count = Counted(segments.len() as u64, "segment");
+        writeln!(f, "{count}: {} written, {} needed", mib(bytes), mib(live))?;
         for (tenant, held) in tenants {
             match held.budget_bytes {
                 Some(budget) => writeln!(f, "tenant {tenant}: {} of {}", mib(held.bytes), mib(budget))?,
                 None => writeln!(f, "tenant {tenant}: {} (its budget is in the configuration)", mib(held.bytes))?,
             }
             if held.dead_letters_dropped > 0 {
-                writeln!(f, "  {} dead letters were dropped for want of room", held.dead_letters_dropped)?;
+                let count = Counted(held.dead_letters_dropped, "dead letter");
+                writeln!(f, "  {count} dropped for want of room")?;
             }
             for (table, held) in &held.tables {
                 let TableReport { blocks, rows, unsettled_blocks, unsettled_rows, dead_letters, .. } = held;
                 writeln!(
                     f,
-                    "  {table}: {rows} rows in {blocks} blocks, {unsettled_rows} in {unsettled_blocks} not inserted, \
-                     {dead_letters} dead letters, {}",
+                    "  {table}: {} in {}, {unsettled_rows} in {unsettled_blocks} not inserted, {}, {}",
+                    Counted(*rows, "row"),
+                    Counted(*blocks, "block"),
+                    Counted(*dead_letters, "dead letter"),
                     range(held)
                 )?;
             }
@@ -54,7 +59,7 @@ fn verdict(report: &Report) -> String {
     }
     if report.damage_count > 0 {
         let places: String = report.damages.iter().map(|damage| format!("\n  {}", damage.place)).collect();
-        text += &format!("{} places cannot be read:{places}", report.damage_count);
+        text += &format!("{} cannot be read:{places}", Counted(report.damage_count, "place"));
     } else if report.missing.is_empty() {
         text += "everything that was looked at can be read";
     } else {

@@ -2,9 +2,10 @@
 
 use crate::{
     Config, Environment, Finding, Findings, Level, Origin, Program, QueueBackend,
+    amount::{parse_size, show_size},
     environment::CONFIG,
     file,
-    key::Default,
+    key::{Default, Kind},
     layers::{Values, merge},
     nats,
     resolve::{Take, config},
@@ -35,6 +36,8 @@ pub struct Effective {
     pub path: &'static str,
     /// Its value, for people; `***` for a secret.
     pub value: String,
+    /// Of a size: how many bytes that is.
+    pub bytes: Option<u64>,
     /// Where the value came from.
     pub origin: Origin,
 }
@@ -106,25 +109,27 @@ fn effective(values: &Values, config: &Config) -> Vec<Effective> {
         "dedupe.backend" => format!("{:?}", config.dedupe.backend.name()),
         "ingest.held_rows" => config.ingest.held_rows.to_string(),
         "ingest.batch_max_rows" => config.ingest.batch_max_rows.to_string(),
-        "ingest.batch_max_bytes" => config.ingest.batch_max_bytes.to_string(),
-        "ingest.tenant_body_budget" => config.ingest.tenant_body_budget.to_string(),
+        "ingest.batch_max_bytes" => show_size(config.ingest.batch_max_bytes),
+        "ingest.tenant_body_budget" => show_size(config.ingest.tenant_body_budget as u64),
         "mq.nats.history_stream" => format!("{:?}", config.mq.nats.topology.names().history),
         "mq.nats.dlq_stream" => format!("{:?}", config.mq.nats.topology.names().dead_letters),
         "mq.nats.inbox_prefix" => format!("{:?}", config.mq.nats.topology.names().inbox),
         "coord.nats.bucket" => format!("{:?}", config.mq.nats.topology.names().bucket),
         _ => format!("({words})"),
     };
+    let bytes = |kind, value: &str| parse_size(value).ok().filter(|_| matches!(kind, Kind::Size(..)));
     let show = |key: &crate::key::Key| match (values.get(key.path), key.default) {
         (Some((value, origin)), _) => {
             let value = if key.hidden() && !value.is_empty() { "***".to_owned() } else { value.show(key.kind) };
-            Effective { path: key.path, value, origin: origin.clone() }
+            Effective { path: key.path, bytes: bytes(key.kind, &value), value, origin: origin.clone() }
         }
         (None, default) => {
             let words = match default {
                 Default::From(words) => words.to_owned(),
                 plain @ (Default::Is(_) | Default::Number(_) | Default::Span(_)) => plain.text().unwrap_or_default(),
             };
-            Effective { path: key.path, value: derived(key.path, &words), origin: Origin::Default }
+            let value = derived(key.path, &words);
+            Effective { path: key.path, bytes: bytes(key.kind, &value), value, origin: Origin::Default }
         }
     };
     KEYS.iter().map(show).collect()

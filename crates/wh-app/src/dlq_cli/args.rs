@@ -1,6 +1,7 @@
 //! The flags.
 
 use super::Failed;
+use crate::counted::Counted;
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json, value::RawValue};
 use std::path::PathBuf;
@@ -50,6 +51,7 @@ pub(super) enum DlqCommand {
     /// Show one whole
     Show {
         /// Its id, as a list shows it
+        #[arg(value_parser = letter_id)]
         id: String,
     },
     /// Count them by tenant, table and code
@@ -86,6 +88,14 @@ pub(super) enum DlqCommand {
         #[arg(long)]
         yes: bool,
     },
+}
+
+/// What cannot be an id is told here, and not looked for.
+fn letter_id(text: &str) -> Result<String, String> {
+    match text.parse::<wh_mq::DeadLetterId>() {
+        Ok(_) => Ok(text.to_owned()),
+        Err(_) => Err("an id is like 0000000e-22.0, as `dlq list` shows it".to_owned()),
+    }
 }
 
 #[derive(Clone, Debug, Default, Args)]
@@ -196,7 +206,7 @@ impl Chosen {
         match (self.all, self.ids.len()) {
             (true, _) => "all dead letters of the tenant".to_owned(),
             (false, 0) => format!("the dead letters with {}", words.join(", ")),
-            (false, count) => format!("{count} dead letters"),
+            (false, count) => Counted(count as u64, "dead letter").to_string(),
         }
     }
 }

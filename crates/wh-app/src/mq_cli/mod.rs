@@ -28,6 +28,10 @@ enum Failed {
     Work(String),
 }
 
+/// Why `verify --live` has nobody to ask.
+const NO_URLS: &str = "mq.nats.urls is empty: --live asks the servers that the configuration names there; \
+    name them, or ask others with --url";
+
 /// What the flags choose. A value outside of its bounds is a mistake of the command line like one of no type.
 fn chosen(args: &impl Common) -> Result<Spec, Failed> {
     Spec::new(args.choices()).map_err(|problems| Failed::Usage(problems.to_string()))
@@ -114,7 +118,7 @@ fn verified(args: &args::Verify, at: &Place<'_>, out: &mut dyn Write) -> Result<
         let config = at.load().map_err(|findings| Failed::Config(findings.to_string()))?.config;
         let (nats, roles) = (config.mq.nats, config.roles);
         if nats.urls.is_empty() {
-            return Err(Failed::Config("mq.nats.urls: --live asks the servers that it names".to_owned()));
+            return Err(Failed::Config(NO_URLS.to_owned()));
         }
         let own = match (roles.api, roles.ingest) {
             (true, false) => Role::Api,

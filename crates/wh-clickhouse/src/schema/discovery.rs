@@ -5,7 +5,7 @@ use crate::{Client, Error, Kind, Result, error::Purpose};
 use parking_lot::Mutex;
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 use tokio::sync::{mpsc, oneshot, watch};
-use wh_types::{Backoff, Clock, Entropy, Stop, Tasks, Timestamp};
+use wh_types::{Backoff, Clock, Entropy, Mono, Stop, Tasks, Throttle, Timestamp};
 
 /// How often the schema is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +50,9 @@ type Reply = oneshot::Sender<Result<Arc<Schema>, Arc<Error>>>;
 /// Most tables that one warning names.
 const NAMED: usize = 10;
 
+/// How often a server that cannot be read is told of.
+const TELL_FAILED: Duration = Duration::from_secs(60);
+
 /// More calls than this wait for room before they wait for their read.
 const WAITING: usize = 1024;
 
@@ -65,6 +68,16 @@ pub struct Discovery {
     calls: mpsc::Receiver<Reply>,
     /// Tables without a deduplication window that were told of.
     told: BTreeSet<String>,
+    /// Reads that failed since the last good one.
+    failing: Option<Failing>,
+}
+
+/// A row of failed reads.
+#[derive(Debug)]
+struct Failing {
+    since: Mono,
+    reads: u64,
+    told: Throttle,
 }
 
 impl Discovery {
@@ -83,7 +96,8 @@ impl Discovery {
         let (sender, calls) = mpsc::channel(WAITING);
         let stats = Arc::new(Mutex::new(DiscoveryStats::default()));
         let handle = SchemaHandle { current: seen, stats: stats.clone(), calls: Some(sender) };
-        let discovery = Self { client, options, clock, entropy, current, stats, calls, told: BTreeSet::new() };
+        let discovery =
+            Self { client, options, clock, entropy, current, stats, calls, told: BTreeSet::new(), failing: None };
         // its end is told by the group; readers keep the last view
         drop(tasks.spawn("discovery", discovery.run(stop)));
         handle
@@ -157,10 +171,8 @@ impl Discovery {
             changed
         });
         self.tell_windows(&schema);
+        self.tell_read(&schema, old.is_none());
         let mut stats = self.stats.lock();
-        if old.is_none() || stats.last_error.is_some() {
-            tracing::info!(tables = schema.tables.len(), version = %schema.version, "the schema of {} is read", self.client.pool_key());
-        }
         stats.reads += 1;
         stats.last_error = None;
         stats.taken_at = Some(schema.taken_at);
@@ -187,8 +199,36 @@ impl Discovery {
         );
     }
 
-    fn failed(&self, error: Error) -> Error {
-        tracing::warn!(%error, "the schema of {} could not be read, what was known stays", self.client.pool_key());
+    /// Says that the schema is there, the first time and after reads that failed.
+    fn tell_read(&mut self, schema: &Schema, first: bool) {
+        let (tables, version, place) = (schema.tables.len(), &schema.version, self.client.pool_key());
+        match self.failing.take() {
+            Some(Failing { since, reads, .. }) => {
+                let seconds = self.clock.now().saturating_duration_since(since).as_secs();
+                tracing::info!(
+                    tables, %version, reads, seconds,
+                    "the schema of {place} is read again, after {reads} failed reads in {seconds} s"
+                );
+            }
+            None if first => tracing::info!(tables, %version, "the schema of {place} is read"),
+            None => {}
+        }
+    }
+
+    fn failed(&mut self, error: Error) -> Error {
+        let now = self.clock.now();
+        let failing = || Failing { since: now, reads: 0, told: Throttle::new(TELL_FAILED) };
+        let failing = self.failing.get_or_insert_with(failing);
+        failing.reads += 1;
+        let place = self.client.pool_key();
+        match failing.told.note(1, now) {
+            Some(1) => tracing::warn!(%error, "the schema of {place} could not be read, what was known stays"),
+            Some(count) => tracing::warn!(
+                %error, count,
+                "the schema of {place} could not be read {count} more times, what was known stays"
+            ),
+            None => tracing::debug!(%error, "the schema of {place} could not be read again"),
+        }
         let mut stats = self.stats.lock();
         stats.failures += 1;
         stats.last_error = Some(error.to_string());

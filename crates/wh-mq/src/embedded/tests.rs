@@ -52,18 +52,32 @@ async fn store(broker: &Broker, blocks: &[Block]) -> Vec<Cursor> {
     broker.publish(blocks).await.into_iter().map(stored).collect()
 }
 
+async fn unsettled(broker: &Broker) -> u64 {
+    broker.status().await.unwrap().tenants.values().map(|tenant| tenant.unsettled_blocks).sum()
+}
+
+/// Takes every block there is, settling those with a verdict, until nothing is unsettled but what was left so.
 async fn take_all(broker: &Broker, verdict: impl Fn(&Block) -> Option<Verdict>) -> Vec<Block> {
-    let mut all = Vec::new();
+    let (mut feeds, mut all, mut left, mut quiet) = (Vec::new(), Vec::new(), 0, 0);
     for unit in broker.units() {
-        let mut feed = broker.feed(unit, WIDE).await.unwrap();
-        let settle = feed.settle();
-        while let Ok(next) = tokio::time::timeout(Duration::from_millis(100), feed.next()).await {
-            let delivery = next.unwrap().unwrap();
-            if let Some(verdict) = verdict(&delivery.block) {
-                settle.settle(&[delivery.token], verdict).await.pop().unwrap().unwrap();
-            }
-            all.push(delivery.block);
+        feeds.push(broker.feed(unit, WIDE).await.unwrap());
+    }
+    while unsettled(broker).await > left {
+        let next = futures::future::select_all(feeds.iter_mut().map(|feed| feed.next()));
+        // the last may be one that is put aside, and not delivered
+        let Ok((next, at, _)) = tokio::time::timeout(Duration::from_millis(100), next).await else {
+            quiet += 1;
+            assert!(quiet < 300, "{} of {} were delivered", left, unsettled(broker).await);
+            continue;
+        };
+        let delivery = next.unwrap().unwrap();
+        match verdict(&delivery.block) {
+            Some(verdict) => feeds[at].settle().settle(&[delivery.token], verdict).await.pop().unwrap().unwrap(),
+            None => left += 1,
         }
+        all.push(delivery.block);
+    }
+    for feed in feeds {
         feed.release().await.unwrap();
     }
     all
@@ -75,7 +89,7 @@ async fn until(what: &str, mut check: impl AsyncFnMut() -> bool) {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(20), wait).await.unwrap_or_else(|_| panic!("waited until {what}"));
+    tokio::time::timeout(Duration::from_secs(90), wait).await.unwrap_or_else(|_| panic!("waited until {what}"));
 }
 
 async fn refused(options: Options) -> String {

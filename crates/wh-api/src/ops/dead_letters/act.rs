@@ -24,7 +24,7 @@ use axum::{
     extract::{Request, State},
     response::Response,
 };
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de::Error as _};
 use serde_json::value::RawValue;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use wh_mq::{DeadLetter, DeadLetterQuery};
@@ -46,6 +46,7 @@ struct Ask {
     filter: Option<FilterText>,
     #[serde(default)]
     all: bool,
+    #[serde(default, deserialize_with = "whole")]
     limit: Option<usize>,
     cursor: Option<String>,
     #[serde(default)]
@@ -53,6 +54,15 @@ struct Ask {
     /// Replay: leave the letters where they are.
     #[serde(default)]
     keep: bool,
+}
+
+/// A number of letters. Anything else is refused in words, not in the name of a type.
+fn whole<'de, D: Deserializer<'de>>(from: D) -> Result<Option<usize>, D::Error> {
+    match Option::<Box<RawValue>>::deserialize(from)?.map(|given| given.get().parse()) {
+        None => Ok(None),
+        Some(Ok(number)) => Ok(Some(number)),
+        Some(Err(_)) => Err(D::Error::custom("\"limit\" is a whole number")),
+    }
 }
 
 /// What is done with the letters.

@@ -94,7 +94,7 @@ pub(crate) async fn list(State(app): State<Arc<App>>, request: Request) -> Resul
     let params = Params::new(request.uri());
     params.only(&["tenant", "table", "code", "reason", "from", "until", "held", "limit", "cursor"])?;
     let filter = FilterText::of(&params)?.read(app.publishing.clock.wall())?;
-    let wanted = params.get("limit")?.map(|text| text.parse().map_err(|_| invalid("\"limit\" is a number")));
+    let wanted = params.get("limit")?.map(|text| text.parse().map_err(|_| invalid("\"limit\" is a whole number")));
     let wanted = limit(wanted.transpose()?, LISTED, MOST_LISTED)?;
     let cursor = cursor(params.get("cursor")?.as_deref())?;
     let query = DeadLetterQuery { ids: None, filter, cursor, limit: wanted };
