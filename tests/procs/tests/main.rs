@@ -10,5 +10,5 @@ mod guide;
 mod guide_dlq;
 mod outage;
 mod round_trip;
-mod uploads;
 mod tls;
+mod uploads;
