@@ -79,7 +79,7 @@ pub(crate) async fn start(
             return Err(error);
         }
     };
-    let dedupe = match dedupe::open(&config, clock.clone(), entropy.clone()).await {
+    let dedupe = match Box::pin(dedupe::open(&config, clock.clone(), entropy.clone())).await {
         Ok(dedupe) => dedupe,
         Err(error) => {
             server.drain(Duration::ZERO).await;

@@ -5,6 +5,7 @@ mod bad_input;
 mod boot;
 mod crash;
 mod dead_letters;
+mod dedupe;
 mod fleet;
 mod guide;
 mod guide_dlq;

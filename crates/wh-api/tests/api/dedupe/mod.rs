@@ -28,6 +28,8 @@ struct World {
     on_outage: OnOutage,
     rule: IdRule,
     lease: Duration,
+    /// Most time for a publish attempt, and for a call of the store.
+    patience: Duration,
 }
 
 /// One process.
@@ -50,7 +52,15 @@ impl World {
             clock: Arc::clone(&clock),
         });
         let rule = IdRule { column: "id".into(), required: false, retention: Retention::Forever };
-        Self { clock, queue, store: Shared::new(), on_outage: OnOutage::Refuse, rule, lease: LEASE }
+        Self {
+            clock,
+            queue,
+            store: Shared::new(),
+            on_outage: OnOutage::Refuse,
+            rule,
+            lease: LEASE,
+            patience: Duration::from_secs(5),
+        }
     }
 
     fn process(&self, seed: u64) -> Process {
@@ -74,7 +84,11 @@ impl World {
             queue: Some(queue),
             dedupe: Some(dedupe),
             limits: TenantLimits { dedupe: rules, ..TenantLimits::default() },
-            options: ApiOptions { request_timeout: Duration::from_secs(200), ..ApiOptions::default() },
+            options: ApiOptions {
+                request_timeout: Duration::from_secs(400),
+                publish_timeout: self.patience,
+                ..ApiOptions::default()
+            },
             ..Setup::default()
         })
     }

@@ -4,7 +4,7 @@
 //! and the block gets another id and claims anew.
 
 use super::{
-    Act, Claims, Held, Keying, PATIENCE, SOON, away, busy,
+    Act, Claims, Held, Keying, SOON, away, busy,
     decide::{self, Claim, Keys, Standing, Verdict},
     lapsed::{Fate, Lapsed},
 };
@@ -133,8 +133,10 @@ impl Call<'_> {
         let act = async |(at, reserved): (usize, Reserved)| {
             let Reserved { id, since, keys } = reserved;
             let Judged { aside, held, stored, leaving } = self.judge(&opens[at], &named[at], keys);
-            let (_, free) =
-                tokio::join!(self.claims.attempt(self.publishing, Act::Commit, stored), self.claims.free(leaving),);
+            let (_, free) = tokio::join!(
+                self.claims.attempt(self.publishing, Act::Commit, stored),
+                self.claims.free(self.publishing, leaving),
+            );
             if !free {
                 self.claims.settle(self.publishing, Act::Release, held, since + self.claims.with.lease).await;
                 return Err(at);
@@ -231,7 +233,8 @@ impl Call<'_> {
     }
 
     async fn ask(&self, rows: &[Row], under: &Under) -> Result<Vec<wh_dedupe::Verdict>, Failure> {
-        let answer = timeout(PATIENCE, self.claims.with.store.reserve(rows, under)).await;
+        let answer =
+            timeout(self.publishing.options.publish_timeout, self.claims.with.store.reserve(rows, under)).await;
         let answer = answer.unwrap_or_else(|_| Err(Error::new("reserve", Kind::Unknown)));
         self.claims.fared(answer.as_ref().err());
         let wrong = || Error::new("reserve", Kind::Bug("another number of verdicts than of rows".into()));

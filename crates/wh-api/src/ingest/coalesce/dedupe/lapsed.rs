@@ -4,7 +4,7 @@
 //! will be is released, to be claimed again. A block of another epoch, or one that the queue may have forgotten, is not
 //! asked for: its claims are claimed afresh and counted, because their rows may double.
 
-use super::{Act, Claims, Held, PATIENCE};
+use super::{Act, Claims, Held};
 use crate::ingest::coalesce::{Publishing, attempt::Times};
 use bytes::Bytes;
 use futures::future::join_all;
@@ -93,7 +93,7 @@ impl Claims {
                 publishing.meters.lapsed(kind.name(), count);
             }
         }
-        let (_, taken) = tokio::join!(self.attempt(publishing, Act::Commit, commit), self.freed(free));
+        let (_, taken) = tokio::join!(self.attempt(publishing, Act::Commit, commit), self.freed(publishing, free));
         for at in taken {
             fates[at] = Fate::Open;
         }
@@ -101,12 +101,15 @@ impl Claims {
     }
 
     /// Releases; gives those that could not be.
-    async fn freed(&self, free: Vec<(usize, Ticket)>) -> Vec<usize> {
+    async fn freed(&self, publishing: &Publishing, free: Vec<(usize, Ticket)>) -> Vec<usize> {
         if free.is_empty() {
             return Vec::new();
         }
         let (places, tickets): (Vec<_>, Vec<_>) = free.into_iter().unzip();
-        let mut answers = timeout(PATIENCE, self.with.store.release(&tickets)).await.unwrap_or_default().into_iter();
+        let mut answers = timeout(publishing.options.publish_timeout, self.with.store.release(&tickets))
+            .await
+            .unwrap_or_default()
+            .into_iter();
         places.into_iter().filter(|_| !matches!(answers.next(), Some(Ok(())))).collect()
     }
 }

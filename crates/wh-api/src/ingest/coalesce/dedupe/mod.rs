@@ -26,8 +26,6 @@ use std::time::Duration;
 use wh_dedupe::{Retention, Scope};
 use wh_types::{Class, Table, Tenant};
 
-/// Most time a call of the store may take; after it nobody knows what became of it.
-const PATIENCE: Duration = Duration::from_secs(5);
 /// What a claim of somebody else has that may be free in a moment.
 pub(super) const SOON: Duration = Duration::from_secs(1);
 

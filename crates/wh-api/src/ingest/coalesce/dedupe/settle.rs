@@ -1,6 +1,6 @@
 //! Committing and releasing claims, whoever still waits: once at once, and again by itself where the store did not answer.
 
-use super::{Claims, PATIENCE};
+use super::Claims;
 use crate::ingest::coalesce::Publishing;
 use std::{sync::Arc, time::Duration};
 use tokio::time::timeout;
@@ -72,10 +72,11 @@ impl Claims {
         if held.is_empty() {
             return held;
         }
-        let store = &self.with.store;
+        // after it nobody knows what became of it
+        let (store, most) = (&self.with.store, publishing.options.publish_timeout);
         let answers = match act {
-            Act::Commit => timeout(PATIENCE, store.commit(&held, retention)).await,
-            Act::Release => timeout(PATIENCE, store.release(&held)).await,
+            Act::Commit => timeout(most, store.commit(&held, retention)).await,
+            Act::Release => timeout(most, store.release(&held)).await,
         };
         let mut answers = answers.unwrap_or_default().into_iter();
         let mut left = Vec::new();
@@ -92,11 +93,12 @@ impl Claims {
     }
 
     /// Releases at once; gives whether all of it is known to be free.
-    pub(super) async fn free(&self, tickets: Vec<Ticket>) -> bool {
+    pub(super) async fn free(&self, publishing: &Publishing, tickets: Vec<Ticket>) -> bool {
         if tickets.is_empty() {
             return true;
         }
-        let answers = timeout(PATIENCE, self.with.store.release(&tickets)).await.unwrap_or_default();
+        let answers =
+            timeout(publishing.options.publish_timeout, self.with.store.release(&tickets)).await.unwrap_or_default();
         // one that is another's by now is not ours under this block either
         let gone = |answer: &Result<()>| answer.as_ref().err().is_none_or(|error| error.class() == Class::Fenced);
         answers.len() == tickets.len() && answers.iter().all(gone)
