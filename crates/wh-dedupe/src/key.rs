@@ -100,7 +100,7 @@ impl Key {
         self.hash.0
     }
 
-    #[cfg(any(feature = "dynamodb", feature = "log", feature = "sim"))]
+    #[cfg(any(feature = "dynamodb", feature = "log", feature = "sim", feature = "sled"))]
     pub(crate) fn short(&self) -> KeyHash {
         self.hash
     }

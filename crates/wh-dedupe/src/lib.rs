@@ -18,8 +18,12 @@ mod port;
 mod row;
 #[cfg(feature = "sim")]
 pub mod sim;
-#[cfg(any(feature = "dynamodb", feature = "log", feature = "sim"))]
+#[cfg(feature = "sled")]
+pub mod sled;
+#[cfg(any(feature = "log", feature = "sled"))]
 mod stir;
+#[cfg(any(feature = "log", feature = "sled"))]
+mod when;
 
 pub use error::{Error, Kind, Result};
 pub use key::{Key, LONGEST_ID, MAX_IDEMPOTENCY_KEY, Scope};

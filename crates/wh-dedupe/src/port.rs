@@ -115,14 +115,12 @@ pub trait Dedupe: Debug + Send + Sync {
     async fn close(&self);
 }
 
-#[cfg(any(feature = "dynamodb", feature = "log", feature = "sim"))]
+#[cfg(any(feature = "dynamodb", feature = "log", feature = "sim", feature = "sled"))]
 pub(crate) mod checked {
     //! What every backend refuses alike.
 
     use super::{LEASE_AT_LEAST, LEASE_AT_MOST, MAX_PAYLOAD, MAX_ROWS};
-    use crate::{Error, Kind, Result, Row, Ticket, Under, stir::Stir};
-    use std::collections::HashMap;
-    use wh_types::SeededEntropy;
+    use crate::{Error, Kind, Result, Row, Ticket, Under};
 
     /// Whether a call may be made (dd09).
     pub(crate) fn reserve(rows: &[Row], under: &Under) -> Result<()> {
@@ -148,13 +146,22 @@ pub(crate) mod checked {
 
     /// For each row the one before it that has its key (dd06).
     pub(crate) fn repeats(rows: &[Row]) -> Vec<Option<usize>> {
-        let seed = Stir::new(&SeededEntropy::new(rows.len() as u64));
-        let mut first = HashMap::with_capacity_and_hasher(rows.len(), seed);
-        let index = |(index, row): (usize, &Row)| match first.entry(row.key.short()) {
-            std::collections::hash_map::Entry::Occupied(before) => Some(*before.get()),
-            std::collections::hash_map::Entry::Vacant(free) => {
-                free.insert(index);
-                None
+        const FREE: u16 = u16::MAX;
+        // at least half of it stays free, and there are at most MAX_ROWS: whatever keys a client chooses, a look is short
+        let mut places = vec![FREE; (rows.len() * 2).next_power_of_two()];
+        let index = |(index, row): (usize, &Row)| {
+            let hash = row.key.short();
+            let mut at = usize::try_from(hash.halves().0 & 0xffff).unwrap_or(0);
+            loop {
+                at %= places.len();
+                match places[at] {
+                    FREE => {
+                        places[at] = u16::try_from(index).unwrap_or(FREE);
+                        return None;
+                    }
+                    before if rows[usize::from(before)].key.short() == hash => return Some(usize::from(before)),
+                    _ => at += 1,
+                }
             }
         };
         rows.iter().enumerate().map(index).collect()

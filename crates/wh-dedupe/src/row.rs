@@ -1,7 +1,7 @@
 //! What is claimed, under what, and what becomes of it.
 
 use crate::Key;
-#[cfg(feature = "log")]
+#[cfg(any(feature = "log", feature = "sled"))]
 use crate::hash::KeyHash;
 use bytes::Bytes;
 use std::{fmt, time::Duration};
@@ -54,7 +54,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    #[cfg(any(feature = "dynamodb", feature = "log", feature = "sim"))]
+    #[cfg(any(feature = "dynamodb", feature = "log", feature = "sim", feature = "sled"))]
     pub(crate) fn new(under: &Under, at: Timestamp) -> Self {
         Self {
             stream: under.stream,
@@ -97,12 +97,24 @@ impl fmt::Debug for Token {
 pub struct Ticket {
     key: Key,
     token: Token,
+    /// Where a store in this process keeps the claim; nothing follows from it.
+    slot: u32,
 }
 
 impl Ticket {
-    #[cfg(any(feature = "dynamodb", feature = "log", feature = "sim"))]
+    #[cfg(any(feature = "dynamodb", feature = "sim", feature = "sled"))]
     pub(crate) fn new(key: Key, token: Token) -> Self {
-        Self { key, token }
+        Self { key, token, slot: 0 }
+    }
+
+    #[cfg(feature = "log")]
+    pub(crate) fn in_slot(key: Key, token: Token, slot: u32) -> Self {
+        Self { key, token, slot }
+    }
+
+    #[cfg(feature = "log")]
+    pub(crate) fn slot(&self) -> u32 {
+        self.slot
     }
 
     /// What it holds.
@@ -117,7 +129,7 @@ impl Ticket {
         self.token
     }
 
-    #[cfg(feature = "log")]
+    #[cfg(any(feature = "log", feature = "sled"))]
     pub(crate) fn short(&self) -> KeyHash {
         self.key.short()
     }

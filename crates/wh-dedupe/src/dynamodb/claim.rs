@@ -28,6 +28,28 @@ struct Call {
     over: AtomicBool,
 }
 
+/// A key of which it is not known that it is ours, and may be.
+#[derive(Clone, Debug)]
+struct Missed {
+    failed: Failed,
+    /// What may have landed of it, to be taken back.
+    may_have: Step,
+}
+
+/// What is sent for a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Nothing,
+    Put,
+    TakeOver,
+}
+
+impl Missed {
+    fn at(step: Step) -> impl Fn(Failed) -> Self {
+        move |failed| Self { may_have: if failed.doubt { step } else { Step::Nothing }, failed }
+    }
+}
+
 impl Dedupe {
     pub(super) async fn claim_all(&self, rows: &[Row], under: &Under) -> Result<Vec<Verdict>> {
         let now = self.options.clock.now();
@@ -46,17 +68,17 @@ impl Dedupe {
         let claims = rows.iter().zip(checked::repeats(rows)).map(|(row, before)| self.claim(row, before, &call));
         let claims: Vec<_> = claims.collect();
         let outcomes: Vec<_> = futures::stream::iter(claims).buffered(self.options.concurrency).collect().await;
-        let failed: Vec<Failed> = outcomes.iter().filter_map(|outcome| outcome.as_ref().err().cloned()).collect();
+        let failed: Vec<Failed> = outcomes.iter().filter_map(|one| Some(one.as_ref().err()?.failed.clone())).collect();
         let Some(first) = failed.iter().find(|failed| failed.kind != SKIPPED) else {
             self.breaker.note(self.options.clock.now(), true);
             return outcomes
                 .into_iter()
-                .collect::<std::result::Result<_, _>>()
-                .map_err(|f| Error::new(OP, f.into_kind()));
+                .collect::<std::result::Result<_, Missed>>()
+                .map_err(|missed| Error::new(OP, missed.failed.into_kind()));
         };
+        // also of those that may have landed: an answer to that says nothing of one that is still under way
         let doubt = failed.iter().any(|failed| failed.doubt);
-        let taken = outcomes.iter().filter_map(|outcome| outcome.as_ref().ok());
-        let undone = self.take_back(taken, &call).await;
+        let undone = self.take_back(rows.iter().zip(&outcomes), &call).await;
         let kind = if doubt || !undone { Kind::Unknown } else { first.kind.clone() };
         let error = Error::new(OP, kind);
         let reached = !matches!(error.class(), Class::Unavailable | Class::Unknown | Class::Exhausted { .. });
@@ -64,12 +86,12 @@ impl Dedupe {
         Err(error)
     }
 
-    async fn claim(&self, row: &Row, before: Option<usize>, call: &Call) -> std::result::Result<Verdict, Failed> {
+    async fn claim(&self, row: &Row, before: Option<usize>, call: &Call) -> std::result::Result<Verdict, Missed> {
         if let Some(before) = before {
             return Ok(Verdict::Same(before));
         }
         if call.over.load(Ordering::Relaxed) {
-            return Err(Failed { kind: SKIPPED, doubt: false });
+            return Err(Missed::at(Step::Nothing)(Failed { kind: SKIPPED, doubt: false }));
         }
         let claimed = self.claim_one(row, call).await;
         if claimed.is_err() {
@@ -78,14 +100,14 @@ impl Dedupe {
         claimed
     }
 
-    async fn claim_one(&self, row: &Row, call: &Call) -> std::result::Result<Verdict, Failed> {
+    async fn claim_one(&self, row: &Row, call: &Call) -> std::result::Result<Verdict, Missed> {
         let ticket = || Ticket::new(row.key.clone(), call.token);
         // an item to be judged before anything is put
         let mut found: Option<Item> = None;
         for _ in 0..ROUNDS {
             let item = match found.take() {
                 Some(item) => item,
-                None => match self.put(row, call).await? {
+                None => match self.put(row, call).await.map_err(Missed::at(Step::Put))? {
                     None => return Ok(Verdict::New(ticket())),
                     Some(item) => item,
                 },
@@ -102,8 +124,8 @@ impl Dedupe {
                 let left = Duration::from_millis(u64::try_from(until.saturating_sub(now)).unwrap_or(0));
                 return Ok(Verdict::Busy { retry_after: left, payload });
             }
-            let Some(origin) = item.origin else { return Err(corrupt(row)) };
-            match self.take_over(row, &item, call).await? {
+            let Some(origin) = item.origin else { return Err(Missed::at(Step::Nothing)(corrupt(row))) };
+            match self.take_over(row, &item, call).await.map_err(Missed::at(Step::TakeOver))? {
                 Taken::Ours => return Ok(Verdict::Lapsed { origin, payload, ticket: ticket() }),
                 Taken::Changed(item) => found = item,
             }
@@ -171,27 +193,33 @@ impl Dedupe {
         Item::read(&told).ok_or_else(|| corrupt(row))
     }
 
-    /// Frees what was new, and lets what was taken over lapse again; gives whether all of it is.
-    async fn take_back(&self, taken: impl Iterator<Item = &Verdict>, call: &Call) -> bool {
+    /// Frees what was new, and lets what was taken over lapse again, by the call's token; gives whether all of it that
+    /// is known to have been taken is. What may have been taken is tried too: its keys are free sooner then.
+    async fn take_back<'a>(
+        &self,
+        of: impl Iterator<Item = (&'a Row, &'a std::result::Result<Verdict, Missed>)>,
+        call: &Call,
+    ) -> bool {
         let deadline = self.options.clock.now() + self.options.timeout;
-        let mut all = Vec::new();
-        for verdict in taken {
-            match verdict {
-                Verdict::New(ticket) => all.push((ticket, false)),
-                Verdict::Lapsed { ticket, .. } => all.push((ticket, true)),
-                Verdict::Busy { .. } | Verdict::Seen { .. } | Verdict::Same(_) => {}
-            }
-        }
-        let back = all.into_iter().map(async |(ticket, lapsed)| {
-            if lapsed {
-                self.lapse(ticket, call.wall, deadline).await
-            } else {
-                self.release_one(ticket, deadline).await
-            }
+        let step = |outcome: &std::result::Result<Verdict, Missed>| match outcome {
+            Ok(Verdict::New(_)) => (Step::Put, true),
+            Ok(Verdict::Lapsed { .. }) => (Step::TakeOver, true),
+            Ok(Verdict::Busy { .. } | Verdict::Seen { .. } | Verdict::Same(_)) => (Step::Nothing, false),
+            Err(missed) => (missed.may_have, false),
+        };
+        let back = of.map(async |(row, outcome)| {
+            let (step, sure) = step(outcome);
+            let ticket = Ticket::new(row.key.clone(), call.token);
+            let back = match step {
+                Step::Nothing => Ok(()),
+                Step::Put => self.release_one(&ticket, deadline).await,
+                Step::TakeOver => self.lapse(&ticket, call.wall, deadline).await,
+            };
+            back.is_ok() || !sure
         });
         let back: Vec<_> = back.collect();
         let back = futures::stream::iter(back).buffer_unordered(self.options.concurrency);
-        back.fold(true, async |all, one| all && one.is_ok()).await
+        back.fold(true, async |all, one| all && one).await
     }
 }
 

@@ -5,18 +5,19 @@
 
 use super::{
     Inner, error,
+    live::Ended,
     record::{self, Keys},
-    table::{Claim, Shard},
-    when,
+    table::{Holder, Lapsed, Shard, Taken},
 };
-use crate::{Error, Kind, Origin, Result, Retention, Row, Ticket, Token, Under, Verdict, hash::KeyHash, port::checked};
+use crate::{
+    Error, Kind, Origin, Result, Retention, Row, Ticket, Token, Under, Verdict, hash::KeyHash, port::checked, when,
+};
 use std::{
-    collections::{BTreeMap, hash_map::Entry},
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 use wh_log::Record;
-use wh_types::{Mono, Timestamp};
+use wh_types::Timestamp;
 
 /// How long a key is waited for whose record is being written for another call.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -24,27 +25,43 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// What a reservation took, to be undone unless it is kept.
 struct Taking<'a> {
     inner: &'a Inner,
-    token: Token,
+    holder: Arc<Holder>,
     new: Vec<KeyHash>,
-    /// As they were before.
-    lapsed: Vec<(KeyHash, Claim)>,
+    lapsed: Vec<Lapsed>,
+}
+
+impl Taking<'_> {
+    /// Its record stands in this segment: from here on others may have the keys.
+    fn keep(mut self, segment: u64) {
+        let mut live = self.inner.live.lock();
+        live.claimed(segment, (self.new.len() + self.lapsed.len()) as u64);
+        for one in &self.lapsed {
+            if let Some(before) = one.before.segment() {
+                live.resolved(before, 1);
+            }
+        }
+        drop(live);
+        self.holder.written(segment);
+        self.lapsed.drain(..).for_each(|one| one.now.written(segment));
+        self.new.clear();
+    }
 }
 
 impl Drop for Taking<'_> {
     fn drop(&mut self) {
+        let table = &self.inner.table;
         for hash in self.new.drain(..) {
-            if let Entry::Occupied(claim) = self.inner.table.shard(hash).claims.entry(hash)
-                && claim.get().token == self.token
-            {
-                claim.remove();
+            let mut shard = table.shard(hash);
+            if shard.held(hash).is_some_and(|claim| Arc::ptr_eq(&claim.holder, &self.holder)) {
+                shard.free(hash);
                 self.inner.claims.fetch_sub(1, Ordering::Relaxed);
             }
         }
-        for (hash, before) in self.lapsed.drain(..) {
-            if let Some(claim) = self.inner.table.shard(hash).claims.get_mut(&hash)
-                && claim.token == self.token
+        for Lapsed { hash, before, now, .. } in self.lapsed.drain(..) {
+            if let Some(claim) = table.shard(hash).held(hash)
+                && Arc::ptr_eq(&claim.holder, &now)
             {
-                *claim = before;
+                claim.holder = before;
             }
         }
     }
@@ -53,14 +70,15 @@ impl Drop for Taking<'_> {
 /// Claims that a call writes of, to be let go unless they are resolved.
 struct Writing<'a> {
     inner: &'a Inner,
-    keys: Vec<(KeyHash, Token)>,
+    /// Each with its claim's slot.
+    keys: Vec<(KeyHash, u32, Token)>,
 }
 
 impl Drop for Writing<'_> {
     fn drop(&mut self) {
-        for (hash, token) in self.keys.drain(..) {
-            if let Some(claim) = self.inner.table.shard(hash).claims.get_mut(&hash)
-                && claim.token == token
+        for (hash, slot, token) in self.keys.drain(..) {
+            if let Some(claim) = self.inner.table.shard(hash).held_in(slot, hash)
+                && claim.holder.token == token
             {
                 claim.writing = false;
             }
@@ -76,9 +94,9 @@ enum Hold {
 }
 
 fn hold(shard: &mut Shard, ticket: &Ticket) -> Hold {
-    match shard.claims.get_mut(&ticket.short()) {
-        Some(claim) if claim.token != ticket.token() => Hold::Lost,
-        Some(claim) if claim.writing => Hold::Written,
+    match shard.held_in(ticket.slot(), ticket.short()) {
+        Some(claim) if claim.holder.token != ticket.token() => Hold::Lost,
+        Some(claim) if claim.being_written() => Hold::Written,
         Some(claim) => {
             claim.writing = true;
             Hold::Ours(claim.payload.clone())
@@ -94,29 +112,45 @@ impl Inner {
         self.room(rows.len())?;
         let (mono, wall) = (self.options.clock.now(), self.options.clock.wall());
         let token = Token::draw(&*self.options.entropy);
-        let origin = Arc::new(Origin::new(under, wall));
-        let mut taking = Taking { inner: self, token, new: Vec::with_capacity(rows.len()), lapsed: Vec::new() };
+        let origin = Origin::new(under, wall);
+        let holder = Arc::new(Holder::new(token, origin, mono + under.lease));
+        let new = Vec::with_capacity(rows.len());
+        let mut taking = Taking { inner: self, holder, new, lapsed: Vec::new() };
+        let at = (mono, when::second(wall));
         let mut verdicts = Vec::with_capacity(rows.len());
-        let (mut keys, mut others) = (Keys::default(), Vec::new());
+        let (mut keys, mut others) = (Keys::with_capacity(rows.len()), Vec::new());
         for (row, before) in rows.iter().zip(checked::repeats(rows)) {
             if let Some(before) = before {
                 verdicts.push(Verdict::Same(before));
                 continue;
             }
-            let verdict = self.claim(row, &origin, (mono, wall), &mut taking);
-            match &verdict {
-                Verdict::New(_) => keys.push(row.key.short(), &row.payload),
-                Verdict::Lapsed { origin, payload, .. } => {
-                    let mut one = Keys::default();
-                    one.push(row.key.short(), payload);
-                    others.push((*origin, one));
+            let hash = row.key.short();
+            let taken = self.table.shard(hash).claim(hash, &row.payload, &taking.holder, at);
+            let ticket = |slot| Ticket::in_slot(row.key.clone(), token, slot);
+            verdicts.push(match taken {
+                Taken::New(slot) => {
+                    taking.new.push(hash);
+                    keys.push(hash, &row.payload);
+                    Verdict::New(ticket(slot))
                 }
-                Verdict::Busy { .. } | Verdict::Seen { .. } | Verdict::Same(_) => {}
-            }
-            verdicts.push(verdict);
+                Taken::Busy(until, payload) => {
+                    let retry_after = until.saturating_duration_since(mono).max(Duration::from_millis(1));
+                    Verdict::Busy { retry_after, payload }
+                }
+                Taken::Seen(payload) => Verdict::Seen { payload },
+                Taken::Lapsed(lapsed, payload) => {
+                    let (origin, slot) = (lapsed.now.origin, lapsed.slot);
+                    taking.lapsed.push(lapsed);
+                    let mut one = Keys::default();
+                    one.push(hash, &payload);
+                    others.push((origin, one));
+                    Verdict::Lapsed { origin, payload, ticket: ticket(slot) }
+                }
+            });
         }
+        self.claims.fetch_add(taking.new.len() as u64, Ordering::Relaxed);
         if !keys.is_empty() {
-            others.push((*origin, keys));
+            others.push((origin, keys));
         }
         if others.is_empty() {
             return Ok(verdicts);
@@ -126,25 +160,9 @@ impl Inner {
         let pairs = metas.iter().zip(&bodies);
         let records: Vec<_> = pairs.map(|(meta, body)| of(record::CLAIMED, wall, meta, body)).collect();
         let places = self.log.append(&records).await.map_err(|e| error::of(OP, &e))?;
-        let segment = places.first().segment;
-        let mut live = BTreeMap::new();
-        let written = taking.new.drain(..).chain(taking.lapsed.drain(..).map(|(hash, _)| hash));
-        for hash in written {
-            if let Some(claim) = self.table.shard(hash).claims.get_mut(&hash) {
-                claim.writing = false;
-                let before = claim.segment.replace(segment);
-                *live.entry(before).or_insert(0) += 1;
-            }
-        }
-        let mut counts = self.live.lock();
-        for (before, keys) in live {
-            counts.claimed(segment, keys);
-            if let Some(before) = before {
-                counts.resolved(before, keys);
-            }
-        }
+        taking.keep(places.first().segment);
         // what the log has of this is counted: from here on its segment may be judged by the counts
-        drop((counts, places));
+        drop(places);
         Ok(verdicts)
     }
 
@@ -164,43 +182,6 @@ impl Inner {
         Ok(())
     }
 
-    fn claim(
-        &self,
-        row: &Row,
-        origin: &Arc<Origin>,
-        (mono, wall): (Mono, Timestamp),
-        taking: &mut Taking<'_>,
-    ) -> Verdict {
-        let hash = row.key.short();
-        let mut shard = self.table.shard(hash);
-        if let Some(payload) = shard.known(hash, when::second(wall)) {
-            return Verdict::Seen { payload };
-        }
-        let token = taking.token;
-        let until = mono + origin.lease;
-        match shard.claims.entry(hash) {
-            Entry::Vacant(free) => {
-                let payload = row.payload.clone();
-                let origin = Arc::clone(origin);
-                free.insert(Claim { token, origin, until, payload, segment: None, writing: true });
-                self.claims.fetch_add(1, Ordering::Relaxed);
-                taking.new.push(hash);
-                Verdict::New(Ticket::new(row.key.clone(), token))
-            }
-            Entry::Occupied(mut entry) => {
-                let claim = entry.get_mut();
-                if claim.writing || claim.until > mono {
-                    let left = claim.until.saturating_duration_since(mono).max(Duration::from_millis(1));
-                    return Verdict::Busy { retry_after: left, payload: claim.payload.clone() };
-                }
-                taking.lapsed.push((hash, claim.clone()));
-                (claim.token, claim.until, claim.writing) = (token, until, true);
-                let ticket = Ticket::new(row.key.clone(), token);
-                Verdict::Lapsed { origin: *claim.origin, payload: claim.payload.clone(), ticket }
-            }
-        }
-    }
-
     pub(super) async fn commit(&self, held: &[Ticket], retention: Retention) -> Vec<Result<()>> {
         let wall = self.options.clock.wall();
         let until = when::until(wall, retention);
@@ -218,13 +199,13 @@ impl Inner {
         }
         let mut outcomes: Vec<Result<()>> = Vec::with_capacity(held.len());
         let mut writing = Writing { inner: self, keys: Vec::with_capacity(held.len()) };
-        let mut keys = Keys::default();
+        let mut keys = Keys::with_capacity(held.len());
         let mut ours = Vec::with_capacity(held.len());
         for (index, ticket) in held.iter().enumerate() {
             outcomes.push(match self.hold(ticket).await {
                 Hold::Ours(payload) => {
                     keys.push(ticket.short(), if commit.is_some() { &payload } else { &[] });
-                    writing.keys.push((ticket.short(), ticket.token()));
+                    writing.keys.push((ticket.short(), ticket.slot(), ticket.token()));
                     ours.push(index);
                     Ok(())
                 }
@@ -266,25 +247,23 @@ impl Inner {
     }
 
     /// Makes what is durable so.
-    fn resolved(&self, keys: Vec<(KeyHash, Token)>, segment: u64, commit: Option<(Timestamp, u32)>) {
-        let mut claims = BTreeMap::new();
-        let mut count = 0;
-        for (hash, _) in keys {
+    fn resolved(&self, keys: Vec<(KeyHash, u32, Token)>, segment: u64, commit: Option<(Timestamp, u32)>) {
+        let mut ended = Ended::default();
+        for (hash, slot, _) in keys {
             let mut shard = self.table.shard(hash);
-            let Some(claim) = shard.claims.remove(&hash) else { continue };
-            if let Some((_, until)) = commit {
-                shard.know(hash, until, claim.payload);
+            let holder = match commit {
+                Some((_, until)) => shard.know(hash, slot, until),
+                None => shard.free(hash),
+            };
+            drop(shard);
+            if let Some(holder) = holder {
+                ended.note(&holder);
             }
-            count += 1;
-            *claims.entry(claim.segment).or_insert(0) += 1;
         }
+        let count = ended.count;
         self.claims.fetch_sub(count, Ordering::Relaxed);
         let mut live = self.live.lock();
-        for (before, keys) in claims {
-            if let Some(before) = before {
-                live.resolved(before, keys);
-            }
-        }
+        ended.tell(&mut live);
         if let Some((wall, until)) = commit {
             live.committed(segment, when::bucket(when::second(wall), until), count);
             self.known.fetch_add(count, Ordering::Relaxed);

@@ -1,6 +1,7 @@
 //! How much of each segment is still needed: counts, no keys.
 
-use super::when::NEVER;
+use super::table::Holder;
+use crate::when::NEVER;
 use std::collections::BTreeMap;
 
 #[derive(Debug, Default)]
@@ -50,8 +51,39 @@ impl Live {
         expired
     }
 
+    /// Adds what others counted.
+    pub(super) fn join(&mut self, other: Self) {
+        for (number, theirs) in other.0 {
+            let ours = self.0.entry(number).or_default();
+            ours.claims += theirs.claims;
+            theirs.known.into_iter().for_each(|(bucket, keys)| *ours.known.entry(bucket).or_default() += keys);
+        }
+    }
+
     pub(super) fn retire(&mut self, segment: u64) {
         self.0.remove(&segment);
+    }
+}
+
+/// Claims that ended, counted by the segment of their records: mostly one and the same.
+#[derive(Debug, Default)]
+pub(super) struct Ended {
+    pub(super) count: u64,
+    segments: Vec<(u64, u64)>,
+}
+
+impl Ended {
+    pub(super) fn note(&mut self, holder: &Holder) {
+        self.count += 1;
+        let Some(segment) = holder.segment() else { return };
+        match self.segments.last_mut() {
+            Some((last, count)) if *last == segment => *count += 1,
+            _ => self.segments.push((segment, 1)),
+        }
+    }
+
+    pub(super) fn tell(self, live: &mut Live) {
+        self.segments.into_iter().for_each(|(segment, keys)| live.resolved(segment, keys));
     }
 }
 

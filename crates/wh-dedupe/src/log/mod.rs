@@ -14,7 +14,6 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod upkeep;
-mod when;
 
 pub use recover::Recovery;
 

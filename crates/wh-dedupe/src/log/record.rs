@@ -26,6 +26,10 @@ pub(super) struct Keys {
 }
 
 impl Keys {
+    pub(super) fn with_capacity(keys: usize) -> Self {
+        Self { hashes: Vec::with_capacity(keys * 16), ..Self::default() }
+    }
+
     pub(super) fn push(&mut self, hash: KeyHash, payload: &[u8]) {
         if !payload.is_empty() {
             self.payloads.extend_from_slice(&self.count.to_le_bytes());

@@ -6,10 +6,13 @@
 use super::{
     Inner, calls, error,
     record::{self, Keys, Read, Said},
-    table::{Claim, SHARDS},
+    table::{Claim, Holder, SHARDS},
+};
+use crate::{
+    Result,
+    hash::KeyHash,
     when::{self, NEVER},
 };
-use crate::{Result, hash::KeyHash};
 use bytes::Bytes;
 use std::{
     collections::BTreeMap,
@@ -59,7 +62,7 @@ impl Inner {
             let gone = {
                 let mut shard = self.table.nth(nth);
                 let gone = shard.sweep(now, mono, self.options.forget_after);
-                known += shard.len() as u64;
+                known += shard.known() as u64;
                 gone
             };
             if !gone.is_empty() {
@@ -160,11 +163,11 @@ impl Inner {
     async fn claims_again(inner: &Self, segment: u64) -> Result<bool> {
         let (mut moving, mut all) = (Moving { inner, claims: Vec::new(), segment }, true);
         for mut shard in inner.table.each() {
-            for (hash, claim) in shard.claims.iter_mut().filter(|(_, claim)| claim.segment == Some(segment)) {
+            for (hash, claim) in shard.open().filter(|(_, claim)| claim.holder.segment() == Some(segment)) {
                 if std::mem::replace(&mut claim.writing, true) {
                     all = false;
                 } else {
-                    moving.claims.push((*hash, claim.clone()));
+                    moving.claims.push((hash, claim.clone()));
                 }
             }
         }
@@ -187,7 +190,7 @@ impl Inner {
 fn written((hash, claim): &(KeyHash, Claim)) -> (Keys, Vec<u8>) {
     let mut keys = Keys::default();
     keys.push(*hash, &claim.payload);
-    let meta = keys.claimed(claim.token, &claim.origin);
+    let meta = keys.claimed(claim.holder.token, &claim.holder.origin);
     (keys, meta)
 }
 
@@ -204,8 +207,12 @@ impl Moving<'_> {
     fn moved(self, segment: u64) {
         let mut count = 0;
         for (hash, _) in &self.claims {
-            if let Some(claim) = self.inner.table.shard(*hash).claims.get_mut(hash) {
-                claim.segment = Some(segment);
+            if let Some(claim) = self.inner.table.shard(*hash).held(*hash) {
+                // the others of its call may stand where they stood
+                let Holder { token, origin, until, .. } = *claim.holder;
+                let holder = Holder::new(token, origin, until);
+                holder.written(segment);
+                claim.holder = Arc::new(holder);
                 count += 1;
             }
         }
@@ -218,7 +225,7 @@ impl Moving<'_> {
 impl Drop for Moving<'_> {
     fn drop(&mut self) {
         for (hash, _) in &self.claims {
-            if let Some(claim) = self.inner.table.shard(*hash).claims.get_mut(hash) {
+            if let Some(claim) = self.inner.table.shard(*hash).held(*hash) {
                 claim.writing = false;
             }
         }

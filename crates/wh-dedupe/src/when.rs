@@ -4,16 +4,16 @@ use crate::Retention;
 use wh_types::Timestamp;
 
 /// Never.
-pub(super) const NEVER: u32 = u32::MAX;
+pub(crate) const NEVER: u32 = u32::MAX;
 
 /// This second, rounded down.
-pub(super) fn second(at: Timestamp) -> u32 {
+pub(crate) fn second(at: Timestamp) -> u32 {
     let seconds = at.as_nanos().max(0) / 1_000_000_000;
     u32::try_from(seconds).unwrap_or(NEVER).min(NEVER - 1)
 }
 
 /// The first second in which a key committed now is not known any more.
-pub(super) fn until(now: Timestamp, retention: Retention) -> u32 {
+pub(crate) fn until(now: Timestamp, retention: Retention) -> u32 {
     let Retention::For(span) = retention else { return NEVER };
     let end = now + span;
     if end.as_nanos() % 1_000_000_000 == 0 { second(end) } else { second(end).saturating_add(1).min(NEVER - 1) }
@@ -21,7 +21,8 @@ pub(super) fn until(now: Timestamp, retention: Retention) -> u32 {
 
 /// Keys that are forgotten at about the same time are counted together: `until` rounded up to a power of two of seconds
 /// that is at most a 32nd of how long it is away, and 64 s at least.
-pub(super) fn bucket(now: u32, until: u32) -> u32 {
+#[cfg(feature = "log")]
+pub(crate) fn bucket(now: u32, until: u32) -> u32 {
     if until == NEVER {
         return NEVER;
     }
@@ -44,6 +45,7 @@ mod tests {
         assert_eq!(until(now, Retention::For(Duration::MAX)), NEVER - 1);
     }
 
+    #[cfg(feature = "log")]
     #[test]
     fn buckets_are_never_early_and_few() {
         assert_eq!(bucket(0, NEVER), NEVER);
