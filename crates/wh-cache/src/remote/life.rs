@@ -116,9 +116,9 @@ impl<S: Store> Shared<S> {
                 if now == Some(*version) {
                     continue;
                 }
-                // one that is not there ends everything by itself
-                state.written.remove(name);
+                // one that is not there ends everything by itself, until a store that is older still brings one back
                 if bytes.is_some() {
+                    state.written.remove(name);
                     state.owed.owe([name.clone()]);
                 }
             }

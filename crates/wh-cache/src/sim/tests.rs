@@ -234,3 +234,30 @@ async fn a_replayed_invalidation_is_not_needed_when_the_store_kept_it() {
     sleep(1_000 * MS).await;
     assert_eq!(b.lookup(&view, &key).await.outcome.hit().unwrap().value, "answer");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_was_emptied_and_then_comes_back_older_serves_nothing_that_was_ended() {
+    let cluster = Cluster::new();
+    let a = cluster.join(options(1));
+    let (table, key) = (Table::new("a").unwrap(), Key::of([&b"q"[..]]));
+    let view = View::new(tenant(), [Read::from(table.clone())]).unwrap();
+    let found = a.lookup(&view, &key).await;
+    a.put(&found.at, &key, "answer".into(), 60_000 * MS).await.unwrap();
+    assert!(a.lookup(&view, &key).await.outcome.hit().is_some());
+    let image = cluster.image();
+    assert!(matches!(a.invalidate(&[Change::table(tenant(), table)]).await[..], [Ok(Landing::Landed)]));
+    let goes_through_a_loss = async || {
+        a.link().drop_connection();
+        while a.status().away.is_none() {
+            assert!(a.lookup(&view, &key).await.outcome.hit().is_none());
+        }
+        while a.status().away.is_some() || a.status().owed > 0 {
+            sleep(50 * MS).await;
+        }
+    };
+    cluster.wipe();
+    goes_through_a_loss().await;
+    cluster.restore(image);
+    goes_through_a_loss().await;
+    assert!(a.lookup(&view, &key).await.outcome.hit().is_none());
+}
