@@ -138,27 +138,19 @@ async fn live_readers_are_told_of_a_gap_where_a_malformed_message_was() -> Resul
     options.role = Role::Api;
     let reading = nats::Broker::open(stand.connect().await?, options).await?;
     let mut history = reading.history(&tenant(), &table("t"), From::Now).await?;
+    let mut next = async || {
+        let next = tokio::time::timeout(3 * SOON, history.next()).await??;
+        next.context("the end")
+    };
     let first = block("t", 1);
     stored(&writer, &first).await?;
-    let mut shown = Vec::new();
-    let mut next = async |history: &mut Box<dyn wh_mq::History>| {
-        let next = tokio::time::timeout(2 * SOON, history.next()).await??.context("the end")?;
-        shown.push(format!("{next:?}"));
-        anyhow::Ok(next)
-    };
-    while !matches!(next(&mut history).await?, Happening::Block(_, block) if block.id == first.id) {}
+    while !matches!(next().await?, Happening::Block(_, block) if block.id == first.id) {}
     let subject = format!("wh.ingest.0.0.{}.u", tenant());
     Raw::connect(&stand).await?.publish(&subject, MALFORMED[0].1, b"{}").await?;
+    // what is stored while the connection breaks may be lost with it, so the next block waits
+    while !matches!(next().await?, Happening::Gap(_)) {}
     let last = block("t", 1);
     stored(&writer, &last).await?;
-    let mut gap = false;
-    loop {
-        match next(&mut history).await? {
-            Happening::Gap(_) => gap = true,
-            Happening::Block(_, block) if block.id == last.id => break,
-            Happening::Block(..) | Happening::Live => {}
-        }
-    }
-    ensure!(gap, "{shown:#?}");
+    while !matches!(next().await?, Happening::Block(_, block) if block.id == last.id) {}
     Ok(())
 }
