@@ -3,7 +3,7 @@
 use super::{World, counts, lines, row, under};
 use crate::rig::Rig;
 use async_trait::async_trait;
-use std::{fs, path::Path, pin::pin, sync::Arc, time::Duration};
+use std::{fs, io::ErrorKind, path::Path, pin::pin, sync::Arc, time::Duration};
 use wh_dedupe::{Dedupe, Result, Retention, Row, Ticket, Under, Verdict, log};
 use wh_mq::{
     Broker as _, embedded,
@@ -44,17 +44,26 @@ fn world() -> World {
     World { clock: Arc::new(SystemClock), lease: patience * 5, patience, ..World::new() }
 }
 
-/// The files of both as they are now: what a process leaves that is killed at this moment.
+/// The files of both as they are now: what a process leaves that is killed at this moment. They may still be written to;
+/// where one goes meanwhile it is begun anew.
 fn copied(from: &Path, to: &Path) {
     for folder in ["queue", "dedupe"] {
-        fs::create_dir_all(to.join(folder)).unwrap();
-        let mut entries = fs::read_dir(from.join(folder)).unwrap().map(std::result::Result::unwrap).collect::<Vec<_>>();
-        // first what says how far the log is
-        entries.sort_by_key(|entry| entry.file_name() != "extent");
-        for entry in entries {
-            fs::copy(entry.path(), to.join(folder).join(entry.file_name())).unwrap();
+        while !copied_whole(&from.join(folder), &to.join(folder)) {
+            fs::remove_dir_all(to.join(folder)).unwrap();
         }
     }
+}
+
+fn copied_whole(from: &Path, to: &Path) -> bool {
+    fs::create_dir_all(to).unwrap();
+    let mut entries = fs::read_dir(from).unwrap().map(std::result::Result::unwrap).collect::<Vec<_>>();
+    // first what says how far the log is
+    entries.sort_by_key(|entry| entry.file_name() != "extent");
+    entries.iter().all(|entry| match fs::copy(entry.path(), to.join(entry.file_name())) {
+        Ok(_) => true,
+        Err(error) if error.kind() == ErrorKind::NotFound => false,
+        Err(error) => panic!("{error}"),
+    })
 }
 
 async fn over(dir: &Path) -> Rig {
