@@ -3,7 +3,7 @@
 use crate::{
     ApiOptions, Check, DedupeStore, OperatorKey, Tenants, Version,
     budget::Budget,
-    ingest::{Claims, PublishOptions, Publishing},
+    ingest::{Claims, PublishOptions, Publishing, Waits},
     metrics::Meters,
     served::Served,
     stream::{Hub, hub},
@@ -63,6 +63,8 @@ pub(crate) struct App {
     /// The same for answers of ClickHouse.
     pub(crate) answers: Budget,
     pub(crate) publishing: Arc<Publishing>,
+    /// Requests that wait for their rows to be committed.
+    pub(crate) waits: Waits,
     pub(crate) meters: Arc<Meters>,
     pub(crate) hub: Arc<Hub>,
     pub(crate) streams: Arc<Semaphore>,
@@ -114,6 +116,7 @@ impl App {
             budget: budget.clone(),
             answers: Budget::new(options.answers_held_bytes.max(options.answer_bytes), options.held_patience),
             publishing: Arc::new(publishing),
+            waits: Waits::default(),
             meters,
             hub: Arc::new(hub),
             streams: Arc::new(Semaphore::new(options.max_streams)),

@@ -3,6 +3,7 @@
 use super::{
     coalesce::{Failure, Outcome},
     records::{MAX_RESULTS, Records, Refused},
+    wait::{Verdict, Verdicts},
 };
 use crate::{
     codes::{self, Code},
@@ -14,9 +15,9 @@ use axum::{
 };
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use serde::Serialize;
-use std::time::Duration;
+use std::{borrow::Cow, time::Duration};
 use utoipa::ToSchema;
-use wh_types::Class;
+use wh_types::{Class, RowCursor};
 
 /// Said where an earlier request with the same `Idempotency-Key` stored some of the records.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
@@ -37,7 +38,20 @@ pub(crate) struct Summary {
     #[serde(skip_serializing_if = "is_zero")]
     #[schema(required = false)]
     unchecked: u32,
-    /// The records that were not accepted (with `results=all`: all), by index; at most 10,000.
+    /// With `wait=committed`: how many of the accepted are in ClickHouse.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    committed: Option<u32>,
+    /// With `wait=committed`: how many of the accepted ClickHouse refused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    parked: Option<u32>,
+    /// Of a 202: the place of the last record that is not known to be committed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    cursor: Option<String>,
+    /// The records that were not accepted (with `results=all`: all; with `wait=committed` also those not known to be
+    /// committed), by index; at most 10,000.
     results: Vec<Entry>,
     /// There are more than `results` lists. The counts are exact.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -54,7 +68,8 @@ struct Entry {
     /// Why it was not stored: stable, for programs.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    code: Option<&'static str>,
+    #[schema(value_type = Option<String>)]
+    code: Option<Cow<'static, str>>,
     /// The column at fault.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, nullable = false)]
@@ -67,18 +82,24 @@ struct Entry {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     #[schema(required = false)]
     unchecked: bool,
+    /// With `wait=committed`: the place of a durable record, `<epoch>-<sequence>.<row>`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    cursor: Option<String>,
     /// Where a refused record begins in the decoded body, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     offset: Option<usize>,
 }
 
-/// `accepted`: durable. `duplicate`: a record with its id is, from before. `rejected`: refused. `in_flight`: it may be stored. `not_attempted`: it is certainly not stored.
+/// `accepted`: durable. `committed`: in ClickHouse. `parked`: ClickHouse refused it. `duplicate`: a record with its id is, from before. `rejected`: refused. `in_flight`: it may be stored. `not_attempted`: it is certainly not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = IngestStatus)]
 #[serde(rename_all = "snake_case")]
 enum Status {
     Accepted,
+    Committed,
+    Parked,
     Duplicate,
     Rejected,
     InFlight,
@@ -87,11 +108,11 @@ enum Status {
 
 impl Entry {
     fn stored(index: u32, status: Status, unchecked: bool) -> Self {
-        Self { index, status, code: None, column: None, reason: None, unchecked, offset: None }
+        Self { index, status, code: None, column: None, reason: None, unchecked, cursor: None, offset: None }
     }
 
     fn failed(index: u32, status: Status, failure: &Failure) -> Self {
-        let (code, reason) = (Some(failure.code.name), Some((*failure.reason).into()));
+        let (code, reason) = (Some(failure.code.name.into()), Some((*failure.reason).into()));
         Self { code, reason, ..Self::stored(index, status, false) }
     }
 }
@@ -106,17 +127,24 @@ pub(crate) enum Listing {
     All,
 }
 
-/// Puts together what became of every record. `outcomes`: of the accepted rows, in order, by consecutive rows.
-pub(crate) fn conclude(records: &Records, outcomes: &[(u32, Outcome)], listing: Listing) -> Response {
-    if listing == Listing::Failed
+/// Puts together what became of every record. `outcomes`: of the accepted rows, in order, by consecutive rows. `waited`:
+/// what is known of them after a wait.
+pub(crate) fn conclude(
+    records: &Records,
+    outcomes: &[(u32, Outcome)],
+    listing: Listing,
+    waited: Option<&Verdicts>,
+) -> Response {
+    if waited.is_none()
+        && listing == Listing::Failed
         && records.refusals.is_empty()
         && outcomes.iter().all(|(_, outcome)| matches!(outcome, Outcome::Stored(_)))
     {
         return all_accepted(records.total);
     }
-    let mut tally = Tally::default();
+    let mut tally = Tally { waited, ..Tally::default() };
     let mut refusals = records.refusals.iter().peekable();
-    let mut fates = outcomes.iter().flat_map(|(rows, outcome)| std::iter::repeat_n(outcome, *rows as usize));
+    let mut fates = outcomes.iter().flat_map(|(rows, outcome)| (0..*rows).map(move |number| (outcome, number)));
     let mut rows = records.indexes().zip(&mut fates).peekable();
     loop {
         let refusal_first = match (refusals.peek(), rows.peek()) {
@@ -129,20 +157,26 @@ pub(crate) fn conclude(records: &Records, outcomes: &[(u32, Outcome)], listing: 
             let Some(Refused { index, offset, refusal }) = refusals.next() else { break };
             tally.list(|| Entry {
                 offset: Some(*offset),
-                code: Some(refusal.code.name),
+                code: Some(refusal.code.name.into()),
                 column: refusal.column.clone(),
                 reason: Some(refusal.reason.clone()),
                 ..Entry::stored(*index, Status::Rejected, false)
             });
-        } else if let Some((index, outcome)) = rows.next() {
-            tally.row(index, outcome, listing);
+        } else if let Some((index, (outcome, number))) = rows.next() {
+            tally.row(index, outcome, number, listing);
         }
     }
     tally.answer(records)
 }
 
 #[derive(Default)]
-struct Tally {
+struct Tally<'a> {
+    waited: Option<&'a Verdicts>,
+    committed: u32,
+    parked: u32,
+    /// Durable rows of which no more is known, and the last one's place.
+    open: u32,
+    last_open: Option<RowCursor>,
     accepted: u32,
     duplicates: u32,
     unchecked: u32,
@@ -158,7 +192,7 @@ struct Tally {
     truncated: bool,
 }
 
-impl Tally {
+impl Tally<'_> {
     fn list(&mut self, entry: impl FnOnce() -> Entry) {
         if self.results.len() < MAX_RESULTS {
             self.results.push(entry());
@@ -167,13 +201,18 @@ impl Tally {
         }
     }
 
-    fn row(&mut self, index: u32, outcome: &Outcome, listing: Listing) {
+    /// `number`: which of the rows that fared so.
+    fn row(&mut self, index: u32, outcome: &Outcome, number: u32, listing: Listing) {
         let (status, failure) = match outcome {
             Outcome::Stored(_) | Outcome::Unchecked(_) | Outcome::Replayed => {
                 let unchecked = matches!(outcome, Outcome::Unchecked(_));
                 self.accepted += 1;
                 self.unchecked += u32::from(unchecked);
                 self.replayed |= matches!(outcome, Outcome::Replayed);
+                if let Some(waited) = self.waited {
+                    let place = outcome.place().map(|place| RowCursor { row: place.row + number, ..place });
+                    return self.settled(Entry::stored(index, Status::Accepted, unchecked), place, listing, waited);
+                }
                 if listing == Listing::All {
                     self.list(|| Entry::stored(index, Status::Accepted, unchecked));
                 }
@@ -202,6 +241,29 @@ impl Tally {
         }
     }
 
+    /// A durable row of a request that waited. Of one that an earlier request stored, the place is not known.
+    fn settled(&mut self, mut entry: Entry, place: Option<RowCursor>, listing: Listing, waited: &Verdicts) {
+        match place.map_or(Verdict::Open, |place| waited.of(place)) {
+            Verdict::Committed => {
+                self.committed += 1;
+                if listing == Listing::Failed {
+                    return;
+                }
+                entry.status = Status::Committed;
+            }
+            Verdict::Parked(code) => {
+                self.parked += 1;
+                (entry.status, entry.code) = (Status::Parked, Some(code.to_owned().into()));
+            }
+            Verdict::Open => {
+                self.open += 1;
+                self.last_open = self.last_open.max(place);
+            }
+        }
+        entry.cursor = place.map(|place| place.to_string());
+        self.list(|| entry);
+    }
+
     fn answer(self, records: &Records) -> Response {
         let rejected = records.rejected() + self.unfit;
         let summary = Summary {
@@ -210,6 +272,9 @@ impl Tally {
             duplicates: self.duplicates,
             unchecked: self.unchecked,
             rejected,
+            committed: self.waited.map(|_| self.committed),
+            parked: self.waited.map(|_| self.parked),
+            cursor: self.last_open.map(|place| place.to_string()),
             results_truncated: self.truncated || records.rejected() as usize > records.refusals.len(),
             results: self.results,
         };
@@ -222,7 +287,11 @@ impl Tally {
             return replayed(self.replayed, error.with_summary(summary).into_response());
         }
         if rejected == 0 || summary.accepted + summary.duplicates > 0 {
-            let status = if rejected == 0 { StatusCode::OK } else { StatusCode::MULTI_STATUS };
+            let status = match (rejected + self.parked, self.open) {
+                (0, 0) => StatusCode::OK,
+                (0, _) => StatusCode::ACCEPTED,
+                _ => StatusCode::MULTI_STATUS,
+            };
             return replayed(self.replayed, json(status, serde_json::to_vec(&summary).unwrap_or_default()));
         }
         let refused = records.refusals.first().map(|first| (first.refusal.code, &*first.refusal.reason));

@@ -2,12 +2,13 @@
 
 use super::{
     answer::{Listing, Summary, conclude},
-    coalesce::{Failure, Fates, Fresh, Once, Outcome, Pending, Sender, Stamp},
+    coalesce::{Failure, Fates, Fresh, Once, Outcome, Pending, Publishing, Sender, Stamp},
     delimited::{Dialect, Piece, Sheet},
     format::declared,
     judge::{Judge, Refusal},
     plan::Plan,
     records::{Form, Records, Walk},
+    wait::{self, Verdicts, Waiting},
 };
 use crate::{
     app::App,
@@ -36,6 +37,10 @@ use wh_types::{Class, Mono};
         ("table" = String, Query, description = "The table."),
         ("results" = Option<String>, Query, description = "`all`: `results` also lists the accepted records. Default \
             `failed`.", example = "all"),
+        ("wait" = Option<String>, Query, description = "`committed`: answer once every durable record is in ClickHouse or \
+            parked.", example = "committed"),
+        ("timeout" = Option<String>, Query, description = "How long to wait at most, `1ms` to `30s`. Default `10s`.",
+            example = "5s"),
         ("X-Tenant-ID" = String, Header, description = "The tenant; absent or empty means `0`."),
         ("X-Request-ID" = String, Header, description = "Echoed in the answer and in the log."),
         ("Idempotency-Key" = String, Header, description = "At most 255 bytes. The same body sent again under the same \
@@ -56,7 +61,9 @@ use wh_types::{Class, Mono};
         (status = 200, description = "Every record was accepted or is a duplicate.", body = Summary,
             headers(("Idempotency-Replayed" = bool, description = "`true`: an earlier request with this key stored some \
                 of the records."))),
-        (status = 207, description = "Some records were refused, the others accepted.", body = Summary),
+        (status = 202, description = "With `wait=committed`: every record is durable, and some are not known to be \
+            committed yet.", body = Summary),
+        (status = 207, description = "Some records were refused, or parked, the others accepted.", body = Summary),
         (status = 400, description = "Every record was refused, or the body as a whole.", body = IngestProblem),
         (status = 401, description = "A presented credential is wrong.", body = IngestProblem),
         (status = 404, description = "No such tenant or table.", body = IngestProblem),
@@ -89,6 +96,7 @@ async fn run(app: &App, request: Request) -> Result<Response, ApiError> {
         Some("all") => Listing::All,
         Some(_) => return Err(ApiError::new(&codes::REQUEST_INVALID, "\"results\" is \"failed\" or \"all\"")),
     };
+    let wait = wait::asked(&params)?;
     let form = declared(&head.headers)?;
     let key = Once::key_of(&head.headers)?;
     if key.is_some() && app.publishing.claims.is_none() {
@@ -106,7 +114,7 @@ async fn run(app: &App, request: Request) -> Result<Response, ApiError> {
         Some(key) => Some(Arc::new(Once::new(key, &taken.bytes).await)),
         None => None,
     };
-    let writing = Writing { app, table, plan, stamp, once, until, max_row: tenant.runtime.limits.max_row_bytes };
+    let writing = Writing { app, table, plan, stamp, once, until, wait, max_row: tenant.runtime.limits.max_row_bytes };
     match form {
         Form::Delimited(dialect) => writing.cells(dialect, taken, listing).await,
         Form::Document | Form::Lines => writing.objects(form, taken, listing).await,
@@ -123,6 +131,8 @@ struct Writing<'a> {
     once: Option<Arc<Once>>,
     /// When the answer is due, whatever is known then.
     until: Mono,
+    /// How long to wait for committed rows.
+    wait: Option<Duration>,
     max_row: usize,
 }
 
@@ -137,15 +147,19 @@ impl Writing<'_> {
         }
         self.count(&judge, &records);
         if records.accepted() == 0 {
-            return Ok(conclude(&records, &[], listing));
+            return Ok(conclude(&records, &[], listing, self.wait(&[]).await.as_ref()));
         }
-        let handed = self.hand_over(records.fresh(&bytes), &Arc::new(held));
+        let held = Arc::new(held);
+        let handed = self.hand_over(records.fresh(&bytes), &held);
         drop(bytes);
         let outcomes = match handed {
             Ok(pending) => self.outcomes(pending).await,
             Err(failure) => vec![self.not_tried(records.accepted(), failure)],
         };
-        Ok(conclude(&records, &outcomes, listing))
+        // what is kept of a few records is little; of many it counts while they are waited for
+        let _held = (records.total > wait::FEW).then_some(held);
+        let waited = self.wait(&outcomes).await;
+        Ok(conclude(&records, &outcomes, listing, waited.as_ref()))
     }
 
     /// Lines of cells: all are judged, and then the rows are made and stored, a piece after the other.
@@ -181,7 +195,11 @@ impl Writing<'_> {
                 break;
             }
         }
-        Ok(conclude(&records, &outcomes, listing))
+        drop((piece, sheet));
+        drop(bytes);
+        let _held = (records.total > wait::FEW).then_some(held);
+        let waited = self.wait(&outcomes).await;
+        Ok(conclude(&records, &outcomes, listing, waited.as_ref()))
     }
 
     fn count(&self, judge: &Judge<'_>, records: &Records) {
@@ -210,6 +228,17 @@ impl Writing<'_> {
                 reason: "too many rows of this table wait to be stored; try again later".into(),
             }
         })
+    }
+
+    /// Waits for durable rows to be committed, where that is asked for.
+    async fn wait(&self, outcomes: &[(u32, Outcome)]) -> Option<Verdicts> {
+        let within = self.wait?;
+        let durable = outcomes.iter().filter_map(|(rows, outcome)| Some((outcome.place()?, *rows)));
+        let rows: Vec<_> = durable.collect();
+        let Publishing { broker, clock, stop, .. } = &*self.app.publishing;
+        let (tenant, table) = self.table.coalescer.names();
+        let waiting = Waiting { broker, clock: &**clock, stop, tenant, table };
+        Some(waiting.until_committed(&self.app.waits, &rows, within).await)
     }
 
     fn not_tried(&self, rows: usize, failure: Failure) -> (u32, Outcome) {

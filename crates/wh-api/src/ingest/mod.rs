@@ -8,6 +8,7 @@ mod handler;
 mod judge;
 mod plan;
 mod records;
+mod wait;
 
 pub(crate) use answer::Summary;
 pub(crate) use coalesce::{Claims, Coalescer, Outcome, PublishOptions, Publishing};
@@ -16,3 +17,4 @@ pub(crate) use handler::{__path_ingest, ingest};
 pub(crate) use judge::{Judge, Refusal};
 pub(crate) use plan::Plan;
 pub(crate) use records::{Form, Records, Walk};
+pub(crate) use wait::Waits;

@@ -15,3 +15,4 @@ mod query;
 mod rig;
 mod shapes;
 mod stream;
+mod wait;

@@ -6,7 +6,7 @@
 use super::{Failure, Outcome};
 use std::time::Duration;
 use wh_mq::{Broker, Receipt};
-use wh_types::{Class, Mono};
+use wh_types::{Class, Mono, RowCursor};
 
 /// The blocks of one publish call and what is known of each.
 #[derive(Debug)]
@@ -81,7 +81,7 @@ impl Attempts {
                 return;
             }
             Some(Ok(receipt)) => {
-                slot.outcome = Some(Outcome::Stored(receipt.cursor()));
+                slot.outcome = Some(Outcome::Stored(RowCursor { block: receipt.cursor(), row: 0 }));
                 return;
             }
             Some(Err(error)) => Failure::of(&error),

@@ -148,11 +148,14 @@ impl Coalescer {
                 gather::tell(parts, &of_block(cut, outcomes));
                 continue;
             }
-            let mut told = Told::default();
+            let (mut told, mut left) = (Told::default(), 0);
             gather::tell_each(parts, |row| {
                 let (outcome, aside) = of_row(cuts, outcomes, at, row);
                 told.count(&outcome, aside);
-                outcome
+                // rows that were taken out do not count in the block
+                let place = left;
+                left += u32::from(!aside);
+                outcome.at_row(place)
             });
             told.record(&self.meters);
         }

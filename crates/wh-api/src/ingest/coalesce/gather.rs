@@ -210,8 +210,10 @@ impl Open {
 
 /// Tells everybody with rows in a block. Who has left is told nothing.
 pub(super) fn tell(parts: Vec<Part>, outcome: &Outcome) {
+    let mut row = 0;
     for part in parts {
-        drop(part.done.send(Fates::All(outcome.clone())));
+        drop(part.done.send(Fates::All(outcome.clone().at_row(row))));
+        row += part.rows;
     }
 }
 
@@ -239,7 +241,7 @@ mod tests {
     use futures::FutureExt;
     use proptest::prelude::*;
     use std::time::Duration;
-    use wh_types::{Cursor, Epoch};
+    use wh_types::{Cursor, Epoch, RowCursor};
 
     fn held() -> Arc<Held> {
         let budget = Budget::new(1 << 20, Duration::ZERO);
@@ -257,7 +259,7 @@ mod tests {
     }
 
     fn stored() -> Outcome {
-        Outcome::Stored(Cursor { epoch: Epoch(1), sequence: 1 })
+        Outcome::Stored(RowCursor { block: Cursor { epoch: Epoch(1), sequence: 1 }, row: 0 })
     }
 
     #[test]

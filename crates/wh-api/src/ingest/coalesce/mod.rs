@@ -26,7 +26,7 @@ use parking_lot::Mutex;
 use std::{fmt, pin::pin, sync::Arc, time::Duration};
 use tokio::sync::{Notify, Semaphore};
 use wh_mq::Broker;
-use wh_types::{Backoff, Block, Class, Clock, Cursor, Encoding, Entropy, Mono, Stop, Table, Tasks, Tenant};
+use wh_types::{Backoff, Block, Class, Clock, Encoding, Entropy, Mono, RowCursor, Stop, Table, Tasks, Tenant};
 
 const DELAYS: Backoff = Backoff::half_jitter(Duration::from_millis(100), Duration::from_secs(1));
 /// Probes in flight; a block beyond them is given up at once and counted.
@@ -39,10 +39,10 @@ const LARGE: usize = 64 << 10;
 /// What became of a block's rows.
 #[derive(Clone, Debug)]
 pub(crate) enum Outcome {
-    /// Durable, in the block at this place.
-    Stored(Cursor),
+    /// Durable, at this place; of several rows, the first one's.
+    Stored(RowCursor),
     /// The same, but nobody looked whether it was stored before: the store of keys was away.
-    Unchecked(Cursor),
+    Unchecked(RowCursor),
     /// A row with its id is durable, from before.
     Duplicate,
     /// It is durable itself, from an earlier request with the same `Idempotency-Key`.
@@ -66,10 +66,28 @@ impl Outcome {
         }
     }
 
-    /// Whether it is told as the same.
+    /// Where it stands, where that is known.
+    pub(crate) fn place(&self) -> Option<RowCursor> {
+        match self {
+            Self::Stored(place) | Self::Unchecked(place) => Some(*place),
+            Self::Duplicate | Self::Replayed | Self::Unknown(_) | Self::Refused(_) => None,
+        }
+    }
+
+    /// The same of another row of the block.
+    pub(super) fn at_row(mut self, number: u32) -> Self {
+        if let Self::Stored(place) | Self::Unchecked(place) = &mut self {
+            place.row = number;
+        }
+        self
+    }
+
+    /// Whether it is told as the same: of durable rows, in the same block.
     fn is(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Stored(one), Self::Stored(two)) | (Self::Unchecked(one), Self::Unchecked(two)) => one == two,
+            (Self::Stored(one), Self::Stored(two)) | (Self::Unchecked(one), Self::Unchecked(two)) => {
+                one.block == two.block
+            }
             (Self::Duplicate, Self::Duplicate) | (Self::Replayed, Self::Replayed) => true,
             (Self::Unknown(one), Self::Unknown(two)) | (Self::Refused(one), Self::Refused(two)) => one.is(two),
             _ => false,
@@ -178,6 +196,11 @@ impl Coalescer {
         let meters = publishing.meters.table(&tenant, &table);
         let keying = Keying::new(&tenant, &table, rule);
         Self { tenant, table, keying, publishing, meters, state: Mutex::default(), wake: Notify::new() }
+    }
+
+    /// Whose rows it puts together.
+    pub(crate) fn names(&self) -> (&Tenant, &Table) {
+        (&self.tenant, &self.table)
     }
 
     pub(crate) fn meters(&self) -> &TableMeters {
