@@ -44,8 +44,6 @@ enum Sleep {
     No,
     Timed,
     Forever,
-    /// Until so many appends are queued, or a group is full.
-    Gather(usize),
 }
 
 #[derive(Debug)]
@@ -181,12 +179,7 @@ impl Queue {
 
     /// Wakes the committer if this is news to it.
     fn rouse(&self, mut inner: parking_lot::MutexGuard<'_, Inner>, urgent: bool) {
-        let asleep = match inner.sleep {
-            Sleep::No => false,
-            Sleep::Timed => urgent,
-            Sleep::Forever => true,
-            Sleep::Gather(wanted) => urgent && (inner.closing || self.gathered(wanted)),
-        };
+        let asleep = if urgent { inner.sleep != Sleep::No } else { inner.sleep == Sleep::Forever };
         if asleep {
             inner.sleep = Sleep::No;
             drop(inner);
