@@ -23,6 +23,8 @@ struct Ways {
     deaf: bool,
     /// The connection is gone, and a new one is taken.
     broken: bool,
+    /// How often it went: what was under way on one does not arrive by the next.
+    losses: u64,
     /// Of one way; uniform between the two.
     slow: (Duration, Duration),
     /// Of each write that it is done and its answer lost.
@@ -48,7 +50,9 @@ impl Link {
 
     /// Ends the connection. A new one is taken.
     pub fn drop_connection(&self) {
-        self.0.ways.lock().broken = true;
+        let mut ways = self.0.ways.lock();
+        ways.broken = true;
+        ways.losses += 1;
     }
 
     /// A new connection is made.
@@ -76,8 +80,14 @@ impl Link {
         self.0.ways.lock().loses = probability;
     }
 
-    /// One way over it; for ever into a black hole.
-    pub(super) async fn way(&self) -> Result<()> {
+    /// The connection that something begun now is asked over, where there is one.
+    pub(super) fn connection(&self) -> Option<u64> {
+        let ways = *self.0.ways.lock();
+        (!ways.broken).then_some(ways.losses)
+    }
+
+    /// One way over a connection; for ever into a black hole.
+    pub(super) async fn way(&self, over: Option<u64>) -> Result<()> {
         let (least, most) = self.0.ways.lock().slow;
         if most > Duration::ZERO {
             let wait = least + most.saturating_sub(least).mul_f64(self.0.entropy.unit());
@@ -87,16 +97,20 @@ impl Link {
         if ways.hole {
             future::pending::<()>().await;
         }
-        if ways.down || ways.broken { Err(Error::new("sim", Kind::Disconnected)) } else { Ok(()) }
+        if ways.down || ways.broken || over != Some(ways.losses) {
+            Err(Error::new("sim", Kind::Disconnected))
+        } else {
+            Ok(())
+        }
     }
 
     /// The way back.
-    pub(super) async fn back(&self, write: bool) -> Result<()> {
+    pub(super) async fn back(&self, over: Option<u64>, write: bool) -> Result<()> {
         let ways = *self.0.ways.lock();
         if ways.deaf || (write && ways.loses > 0.0 && self.0.entropy.unit() < ways.loses) {
             future::pending::<()>().await;
         }
-        self.way().await
+        self.way(over).await
     }
 
     /// Whether the store takes it.

@@ -108,10 +108,11 @@ struct Far {
 impl Far {
     /// There, what is done there, and back.
     async fn ask<T>(&self, write: bool, act: impl FnOnce(&mut Entries, Mono) -> T + Send) -> Result<T> {
-        self.link.way().await?;
+        let over = self.link.connection();
+        self.link.way(over).await?;
         self.link.takes(write)?;
         let answer = act(&mut self.entries.lock(), self.clock.now());
-        self.link.back(write).await?;
+        self.link.back(over, write).await?;
         Ok(answer)
     }
 }
