@@ -3,6 +3,7 @@
 
 #[cfg(any(feature = "embedded", feature = "sim", feature = "nats"))]
 mod board;
+#[cfg(any(feature = "embedded", feature = "sim", feature = "nats"))]
 mod known;
 mod none;
 mod port;
