@@ -10,11 +10,12 @@ use std::{sync::Arc, time::Duration};
 use tracing::{error, info, warn};
 use wh_api::DedupeStore;
 use wh_config::{Config, DedupeBackend, DynamoDb};
-use wh_dedupe::{Dedupe, Error, Kind, Result, Retention, Row, Ticket, Under, Verdict, dynamodb, log};
+use wh_dedupe::{Dedupe, Error, Kind, Result, Retention, Row, Ticket, Under, Verdict, dynamodb, log, sled};
 use wh_types::{Backoff, Class, Clock, Entropy, Stop, Tasks};
 
-/// The store's folder in the data folder.
+/// The store's folder in the data folder, and sled's: neither is the other's.
 const FOLDER: &str = "dedupe";
+const SLED_FOLDER: &str = "dedupe-sled";
 /// Waits between attempts to open it.
 const AGAIN: Backoff = Backoff::half_jitter(Duration::from_secs(1), Duration::from_secs(30));
 /// How often what it holds is measured.
@@ -74,6 +75,7 @@ impl Opening {
         let found: Arc<dyn Dedupe> = match &self.config.dedupe.backend {
             DedupeBackend::None => return Ok(()),
             DedupeBackend::Log => self.log(store).await?,
+            DedupeBackend::Sled => self.sled().await?,
             DedupeBackend::DynamoDb(table) => self.dynamodb(table).await?,
         };
         *store.open.write() = Some(found);
@@ -95,9 +97,7 @@ impl Opening {
     }
 
     async fn log(&self, store: &Arc<Store>) -> Result<Arc<dyn Dedupe>> {
-        let refused = |error| Error::new("open", Kind::Denied("its data folder".into())).with_source(error);
-        data_dir::prepare(&self.config.data_dir).map_err(refused)?;
-        let path = self.config.data_dir.join(FOLDER);
+        let path = self.folder(FOLDER)?;
         let options =
             log::Options { clock: self.clock.clone(), entropy: self.entropy.clone(), ..log::Options::new(&path) };
         let found = Arc::new(log::Dedupe::open(options).await?);
@@ -106,6 +106,23 @@ impl Opening {
         info!(%path, known, claims, "the dedupe store in {path} is open, {known} keys are known");
         drop(store.tasks.spawn("app/dedupe/usage", measure(Arc::downgrade(&found), store.stop.clone())));
         Ok(found)
+    }
+
+    async fn sled(&self) -> Result<Arc<dyn Dedupe>> {
+        let path = self.folder(SLED_FOLDER)?;
+        let options =
+            sled::Options { clock: self.clock.clone(), entropy: self.entropy.clone(), ..sled::Options::new(&path) };
+        let found = sled::Dedupe::open(options).await?;
+        let (claims, path) = (found.usage().claims, path.display());
+        info!(%path, claims, "the dedupe store in {path} is open, {claims} claims were not resolved");
+        Ok(Arc::new(found))
+    }
+
+    /// A folder in the data folder, which is made where it is missing.
+    fn folder(&self, name: &str) -> Result<std::path::PathBuf> {
+        let refused = |error| Error::new("open", Kind::Denied("its data folder".into())).with_source(error);
+        data_dir::prepare(&self.config.data_dir).map_err(refused)?;
+        Ok(self.config.data_dir.join(name))
     }
 
     async fn dynamodb(&self, table: &DynamoDb) -> Result<Arc<dyn Dedupe>> {

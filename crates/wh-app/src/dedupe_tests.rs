@@ -25,10 +25,19 @@ fn under() -> Under {
 
 #[tokio::test]
 async fn the_embedded_store_is_in_the_data_folder_and_has_one_owner() {
+    has_one_owner("", "data/dedupe").await;
+}
+
+#[tokio::test]
+async fn sled_is_in_the_data_folder_and_has_one_owner() {
+    has_one_owner("dedupe: {backend: sled}", "data/dedupe-sled").await;
+}
+
+async fn has_one_owner(backend: &str, place: &str) {
     let folder = tempfile::tempdir().unwrap();
-    let config = config(&folder, "");
+    let config = config(&folder, backend);
     let first = opened(&config).await.unwrap().unwrap();
-    assert!(folder.path().join("data/dedupe").is_dir());
+    assert!(folder.path().join(place).is_dir());
     assert!(matches!(first.reserve(&[row()], &under()).await.unwrap()[0], Verdict::New(_)));
     let Err(StartError::Dedupe(held)) = opened(&config).await else { panic!("two have it") };
     assert!(matches!(held.kind(), Kind::Held(_)), "{held:?}");

@@ -38,6 +38,8 @@ pub enum DedupeBackend {
     None,
     /// In the data folder.
     Log,
+    /// In the data folder, in sled's files.
+    Sled,
     /// In a DynamoDB table that processes share.
     DynamoDb(DynamoDb),
 }
@@ -49,6 +51,7 @@ impl DedupeBackend {
         match self {
             Self::None => "none",
             Self::Log => "log",
+            Self::Sled => "sled",
             Self::DynamoDb(_) => "dynamodb",
         }
     }
@@ -153,6 +156,7 @@ fn backend(take: &mut Take<'_>, mq: QueueBackend) -> DedupeBackend {
     };
     match word(take, mq) {
         "log" => DedupeBackend::Log,
+        "sled" => DedupeBackend::Sled,
         "dynamodb" => {
             if table.table.is_empty() && !take.failed(TABLE) {
                 take.problem(TABLE, "is needed with dedupe.backend: dynamodb");
@@ -230,8 +234,10 @@ pub(crate) fn judge(
         ignored(&mut findings, given, "dedupe", "this process takes no events");
         return findings;
     }
-    if mq == QueueBackend::Nats && dedupe.backend == DedupeBackend::Log {
-        let alone = "log is a store of this process alone, and other processes take events of the same queue";
+    if mq == QueueBackend::Nats && matches!(dedupe.backend, DedupeBackend::Log | DedupeBackend::Sled) {
+        let name = dedupe.backend.name();
+        let alone =
+            format!("{name} is a store of this process alone, and other processes take events of the same queue");
         let hint = "dedupe.backend: dynamodb is shared";
         findings.push(if roles.ingest {
             Finding::warning(BACKEND, alone).hint(hint)

@@ -36,6 +36,7 @@ fn the_embedded_queue_has_a_store_and_nats_has_none_until_one_is_chosen() {
     assert_eq!(embedded.ingest.idempotency_window, Duration::from_secs(86_400));
     assert_eq!(embedded.tenant_defaults.dedupe, crate::DedupeRules::default(), "nothing is told apart unasked");
     assert_eq!(config("dedupe: {backend: none}").dedupe.backend, DedupeBackend::None);
+    assert_eq!(config("dedupe: {backend: sled}").dedupe.backend, DedupeBackend::Sled);
     let nats = config(NATS);
     assert_eq!(nats.dedupe.backend, DedupeBackend::None);
     assert!(nats.mq.nats.topology.choices().dedupe_lease.is_zero(), "its streams need no longer window");
@@ -50,7 +51,10 @@ fn a_shared_queue_needs_a_shared_store() {
     assert_eq!(shared.mq.nats.topology.choices().dedupe_lease, Duration::from_secs(30));
     assert_eq!(shared.dedupe.duplicate_window, Duration::from_secs(61));
 
-    refused(&format!("{NATS}roles: [api]\ndedupe: {{backend: log}}"), "dedupe.backend: log is a store of this process");
+    for own in ["log", "sled"] {
+        let problem = format!("dedupe.backend: {own} is a store of this process");
+        refused(&format!("{NATS}roles: [api]\ndedupe: {{backend: {own}}}"), &problem);
+    }
     let (_, warnings) = found(&format!("{NATS}dedupe: {{backend: log}}")).unwrap();
     assert!(warnings.iter().any(|warning| warning.contains("log is a store of this process alone")), "{warnings:?}");
     let (_, warnings) = found(&format!("{NATS}roles: [ingest]\n{dynamo}")).unwrap();

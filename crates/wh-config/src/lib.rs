@@ -27,8 +27,8 @@ mod value;
 mod tests;
 
 pub use config::{
-    Auth, CacheBackend, ClickHouse, Config, Coord, CoordBackend, EmbeddedQueue, Ingest, Log, LogFormat,
-    LogLevel, Mode, Mq, NatsCredentials, NatsQueue, NatsTls, Prometheus, QueueBackend, Roles, Server, TenantDefaults,
+    Auth, CacheBackend, ClickHouse, Config, Coord, CoordBackend, EmbeddedQueue, Ingest, Log, LogFormat, LogLevel, Mode,
+    Mq, NatsCredentials, NatsQueue, NatsTls, Prometheus, QueueBackend, Roles, Server, TenantDefaults,
 };
 pub use dedupe::{Dedupe, DedupeBackend, DedupeRule, DedupeRules, DynamoDb, OnOutage};
 pub use environment::Environment;

@@ -142,10 +142,10 @@ pub(crate) const KEYS: &[Key] = &[
 
     key("cache.backend", Kind::Choice(&["none"]), Is("none"),
         "Where answers of queries are kept. `none`: nowhere."),
-    key("dedupe.backend", Kind::Choice(&["none", "log", "dynamodb"]), From("`log` with the embedded queue, else `none`"),
+    key("dedupe.backend", Kind::Choice(&["none", "log", "sled", "dynamodb"]), From("`log` with the embedded queue, else `none`"),
         "Where ids of events and keys of requests are kept, to store each once. `log`: in `data_dir`, for one process. \
-         `dynamodb`: in a table that processes share. `none`: nowhere. Which tables' events are told apart says \
-         `tenant_defaults.dedupe`."),
+         `sled`: the same in sled's files, far slower. `dynamodb`: in a table that processes share. `none`: nowhere. \
+         Which tables' events are told apart says `tenant_defaults.dedupe`."),
     key("dedupe.lease", Kind::Duration(SECOND, HOUR), Span(nats::DEDUPE_LEASE),
         "How long an id stays claimed by a request whose outcome is not known. At least three publish timeouts and \
          10.5 s; with the embedded queue 25.5 s to 59 s."),

@@ -1,7 +1,7 @@
 //! sled's errors as the store's. The one file that knows both.
 
 use crate::{Error, Kind};
-use std::io;
+use std::{io, time::Duration};
 
 /// What sled says when another process has its file; it has no kind of its own for that.
 const LOCKED: &str = "could not acquire lock";
@@ -19,13 +19,14 @@ fn kind_of(error: &::sled::Error) -> Kind {
 }
 
 fn of_io(error: &io::Error) -> Kind {
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            Kind::Exhausted { why: "the disk is full".into(), retry_after: std::time::Duration::from_secs(30) }
-        }
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => Kind::Denied(error.to_string().into()),
-        _ => Kind::Unavailable,
+    use io::ErrorKind::{PermissionDenied, QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+    if matches!(error.kind(), StorageFull | QuotaExceeded) {
+        return Kind::Exhausted { why: "the disk is full".into(), retry_after: Duration::from_secs(30) };
     }
+    if matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem) {
+        return Kind::Denied(error.to_string().into());
+    }
+    Kind::Unavailable
 }
 
 pub(super) fn of(op: &'static str, error: ::sled::Error) -> Error {
