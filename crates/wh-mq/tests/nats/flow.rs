@@ -13,7 +13,7 @@ use wh_types::{Block, BlockId};
 /// A budget nothing reaches.
 pub(crate) const WIDE: Budget = Budget { rows: 1_000_000, bytes: 1 << 30 };
 /// How long anything may take that must come, an election and an `ack_wait` of a minute included.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
 #[expect(clippy::disallowed_methods, reason = "a test measures how long it took")]
 pub(crate) fn now() -> Instant {

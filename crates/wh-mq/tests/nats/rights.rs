@@ -23,7 +23,7 @@ use wh_topology::{Choices, Rights, RightsFormat, Role, Spec, Topology, overlap};
 use wh_types::Secret;
 
 /// How long an operation may take, its waits for a quiet unit included.
-const WITHIN: Duration = Duration::from_secs(20);
+const WITHIN: Duration = Duration::from_secs(90);
 /// What a leafnode with a JetStream of its own does not let through: `$KV.>` ends there.
 const HEAR: &str = "hear of leases";
 /// Servers at once: each is two processes in the worst case.

@@ -19,14 +19,14 @@ pub(crate) struct Stand {
     pub(crate) spec: Spec,
 }
 
-/// What a test that says nothing else has: one partition, two shards, a short publish timeout.
+/// What a test that says nothing else has: one partition, two shards, a publish timeout that a busy machine keeps.
 pub(crate) fn choices() -> Choices {
     Choices {
         partitions: 1,
         shards: 2,
         replicas: 1,
         file_store: 1 << 30,
-        publish_timeout: Duration::from_secs(1),
+        publish_timeout: Duration::from_secs(4),
         // a claim must outlast every publish, and some tests are patient: nothing is claimed here
         dedupe_lease: Duration::ZERO,
         ..Choices::default()
@@ -58,6 +58,8 @@ impl Stand {
         let password = Secret::from(PASSWORD);
         options.credentials = Credentials::Password { user: Role::Both.user().into(), password };
         options.inbox_prefix = self.spec.names().inbox().to_owned();
+        // a machine that stalls for some seconds answers all the same
+        (options.connect_timeout, options.request_timeout) = (Duration::from_secs(30), Duration::from_secs(6));
         options
     }
 

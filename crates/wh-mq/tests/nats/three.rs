@@ -23,14 +23,14 @@ pub(crate) struct Three {
 
 impl Three {
     pub(crate) async fn new() -> Result<Self> {
-        let choices = Choices { shards: 1, replicas: 3, publish_timeout: 5 * SECOND, ..choices() };
+        let choices = Choices { shards: 1, replicas: 3, publish_timeout: 20 * SECOND, ..choices() };
         let topology = Topology::new(Spec::new(choices)?)?;
         let rights = Rights::new(&topology.spec, Role::Both).print(RightsFormat::Nats);
         let cluster = Cluster::with(Options::default().user(Role::Both.user(), rights)).await?;
         let shape = Shape { pinned_ttl: Some(5 * SECOND), ..Shape::default() };
         // a cluster that was just elected may not know yet that all its servers have room
         let make = || async { create(&mut cluster.operator(), &topology, &shape).await };
-        until(20 * SECOND, "the topology is created", make).await?;
+        until(90 * SECOND, "the topology is created", make).await?;
         Ok(Self { cluster, spec: topology.spec })
     }
 

@@ -14,7 +14,7 @@ use wh_testkit::{
 use wh_topology::{Rights, RightsFormat, Role, Spec, Topology};
 use wh_types::Secret;
 
-const WITHIN: Duration = Duration::from_secs(30);
+const WITHIN: Duration = Duration::from_secs(90);
 
 #[tokio::test]
 async fn what_is_stored_while_the_connection_is_cut_is_filled() -> Result<()> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use wh_mq::{Gap, Happening, History};
 use wh_types::Cursor;
 
-const PATIENCE: Duration = Duration::from_secs(40);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A reader that is waited for.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use wh_testkit::{nats::Operator, until};
 use wh_topology::{Role, Severity, Spec, route};
 use wh_types::{Cursor, Epoch, RowCursor, Table, Timestamp};
 
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(60);
 /// The unit whose rights are taken away line by line.
 const UNIT: Unit = Unit { partition: 0, shard: 1 };
 const STREAM: &str = "WH_INGEST_0";
@@ -284,7 +284,7 @@ async fn hand_over(actor: &Actor) -> Result<()> {
         anyhow::Ok(())
     };
     // well before the pin would lapse by itself
-    until(Duration::from_secs(3), "nobody is pinned", unpinned).await?;
+    until(SOON / 2, "nobody is pinned", unpinned).await?;
     Ok(())
 }
 
