@@ -30,6 +30,7 @@ use std::{
     time::Duration,
 };
 use tower::{BoxError, Service};
+use tower_http::compression::CompressionLayer;
 
 /// The HTTP surface. Cloning is cheap and shares everything; mount it in any server.
 #[derive(Clone)]
@@ -63,8 +64,8 @@ impl Api {
         let start = clock.now();
         let id = request_id::of(request.headers(), &*app.publishing.entropy);
         let route = Route::of(request.uri());
-        if route == Route::Sql {
-            // what an operator runs is logged under the id of its answer
+        if matches!(route, Route::Sql | Route::Query) {
+            // what is logged of a statement, and told at the end of a broken answer, is under the id of its answer
             request.headers_mut().insert(&request_id::X_REQUEST_ID, id.clone());
         }
         let handled = AssertUnwindSafe(router.call(request)).catch_unwind();
@@ -99,8 +100,8 @@ impl Api {
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
             headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         }
-        if route.of_tenant() {
-            response.headers_mut().insert(header::VARY, HeaderValue::from_static("X-Tenant-ID"));
+        if let Some(vary) = route.varies_by() {
+            response.headers_mut().insert(header::VARY, HeaderValue::from_static(vary));
         }
         response.headers_mut().insert(&request_id::X_REQUEST_ID, id);
         meters.answered(route, response.status().as_u16(), clock.now().duration_since(start).as_secs_f64());
@@ -132,7 +133,7 @@ fn routes(app: &Arc<App>) -> Router {
             .route("/v1/health", get(probes::health))
             .route("/v1/openapi.json", get(openapi::document))
             .route("/v1/ingest", post(ingest::ingest))
-            .route("/v1/query", post(query::query))
+            .route("/v1/query", post(query::query).layer(CompressionLayer::new()))
             .route("/v1/stream", get(stream::stream));
     }
     if let Some((path, _)) = &app.metrics {
@@ -221,9 +222,13 @@ impl Route {
         if self == Self::Ingest { Duration::from_secs(2) } else { Duration::ZERO }
     }
 
-    /// Whether `X-Tenant-ID` decides its answers.
-    fn of_tenant(self) -> bool {
-        matches!(self, Self::Ingest | Self::Query | Self::Stream)
+    /// The headers that decide its answers.
+    fn varies_by(self) -> Option<&'static str> {
+        match self {
+            Self::Ingest | Self::Stream => Some("X-Tenant-ID"),
+            Self::Query => Some("X-Tenant-ID, Accept, Accept-Encoding"),
+            Self::Sql | Self::Ops | Self::Probe | Self::Other => None,
+        }
     }
 }
 

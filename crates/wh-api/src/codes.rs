@@ -58,6 +58,7 @@ codes! {
     TABLE_NOT_WRITABLE = "table.not_writable", 400, None, "The table is a view or a dictionary: it takes no rows.";
     SCHEMA_NOT_LOADED = "schema.not_loaded", 503, Some(5), "The tables are not known yet: ClickHouse has not answered since this process started.";
 
+    ACCEPT = "accept.unsupported", 406, None, "No form of answers fits `Accept`; the text has those there are.";
     CONTENT_TYPE = "content_type.unsupported", 415, None, "`Content-Type` is missing, is none of the accepted types, or names several.";
     CONTENT_ENCODING = "content_encoding.unsupported", 415, None, "`Content-Encoding` is none of gzip, zstd, lz4 and identity.";
     BODY_TOO_LARGE = "body.too_large", 413, None, "The decoded body is larger than this path takes.";

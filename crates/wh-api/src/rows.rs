@@ -17,7 +17,7 @@ use std::{
     pin::Pin,
     task::{Context, Poll},
 };
-use wh_clickhouse::{Answer, RoleCaps};
+use wh_clickhouse::{Answer, Error};
 
 /// What an answer is asked in: one JSON object a line, by the alias that tells it from an inline `FORMAT`.
 pub(crate) const FORMAT: &str = "JSONLines";
@@ -37,12 +37,17 @@ pub(crate) struct Whole {
 }
 
 impl Whole {
-    /// Reads an answer to its end, at most `limit` bytes.
-    pub(crate) async fn read(answer: Answer, limit: usize, budget: &Budget) -> Result<Self, ApiError> {
+    /// Reads an answer to its end, at most `limit` bytes. `failed` says what a failure of ClickHouse means.
+    pub(crate) async fn read(
+        answer: Answer,
+        limit: usize,
+        budget: &Budget,
+        failed: impl Fn(&Error) -> ApiError,
+    ) -> Result<Self, ApiError> {
         let mut body = answer.stream();
         let mut whole = Self::default();
         while let Some(piece) = body.next().await {
-            let piece = piece.map_err(|error| clickhouse::error(&error, RoleCaps::default()))?;
+            let piece = piece.map_err(|error| failed(&error))?;
             let size = whole.text.len() + piece.len();
             if size > limit {
                 return Err(clickhouse::too_large(limit));
@@ -65,6 +70,15 @@ impl Whole {
         let more = end + 1 < self.text.len();
         self.text.truncate(end + 1);
         more
+    }
+
+    /// The last line, if there are `most` lines or more.
+    pub(crate) fn last_of(&self, most: u64) -> Option<&[u8]> {
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let lines = self.text.strip_suffix(b"\n")?;
+        let ends = memchr::memchr_iter(b'\n', lines);
+        let (count, last) = ends.fold((1, 0), |(count, _), end| (count + 1, end + 1));
+        (count >= most).then(|| &lines[last..])
     }
 
     /// Makes one array of JSON lines. A line feed inside a string is always escaped, so one outside ends a row.
@@ -132,6 +146,11 @@ mod tests {
         {
             let mut whole = of("1\n2\n3\n");
             assert_eq!((whole.keep_lines(most), whole.text.as_slice()), (cut, left.as_bytes()));
+        }
+        for (lines, most, last) in
+            [("1\n2\n", 2, Some("2")), ("1\n2\n", 1, Some("2")), ("1\n", 1, Some("1")), ("1\n", 2, None), ("", 1, None)]
+        {
+            assert_eq!(of(lines).last_of(most), last.map(str::as_bytes), "{lines:?} {most}");
         }
     }
 }

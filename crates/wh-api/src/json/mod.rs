@@ -6,7 +6,7 @@ mod object;
 mod scan;
 mod text;
 
-pub(crate) use object::{maybe, object, objects};
+pub(crate) use object::{Object, maybe, object, objects};
 pub(crate) use scan::{Fault, Scanner, Text, Value, What, plain_until};
 pub(crate) use text::{push_compact, unescape};
 

@@ -3,7 +3,7 @@
 //! Nothing here is called. A test holds the list against the table of routes.
 #![expect(dead_code, reason = "the attributes are read, not the functions")]
 
-use crate::error::Envelope;
+use crate::{error::Envelope, query::Ast};
 
 /// Asks one table.
 ///
@@ -12,12 +12,23 @@ use crate::error::Envelope;
     post, path = "/v1/query", operation_id = "query", tag = "query",
     params(
         ("table" = String, Query, description = "The table."),
+        ("format" = Option<String>, Query, description = "json, ndjson, csv or arrow; wins over `Accept`."),
+        ("numbers" = Option<String>, Query, description = "Of json and ndjson: `number` writes 64-bit and larger \
+            numbers and decimals bare, `string` in quotes."),
         ("X-Tenant-ID" = String, Header, description = "The tenant; absent or empty means `0`."),
     ),
-    request_body(content = Value, description = "`columns`, `select_all`, `aggregations`, `filters`, `time_range`, \
-        `group_by`, `order_by`, `limit`.", example = json!({"columns": ["origin"], "limit": 10})),
+    request_body(content = Ast, example = json!({"columns": ["origin"], "group_by": ["origin"],
+        "aggregations": [{"fn": "count", "alias": "flights"}], "limit": 10})),
     responses(
-        (status = 200, description = "An array of rows.", body = Vec<Value>),
+        (status = 200, description = "The rows. One JSON array is whole; the other forms are streamed, and their \
+            transfer is broken off where they fail.", content(
+            (Vec<Value> = "application/json"), (String = "application/x-ndjson"), (String = "text/csv"),
+            (Vec<u8> = "application/vnd.apache.arrow.stream"),
+        ), headers(
+            ("X-Truncated" = String, description = "`rows=N`: the server's own bound cut the answer."),
+            ("X-Next-Cursor" = String, description = "Where the next page begins."),
+            ("X-Cache" = String, description = "`BYPASS`: the answer is fresh."),
+        )),
         (status = "4XX", description = "The query is at fault.", body = Envelope<'static>),
         (status = "5XX", description = "ClickHouse or this server is.", body = Envelope<'static>),
     ),

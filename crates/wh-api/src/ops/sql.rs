@@ -70,7 +70,8 @@ async fn run(app: &App, tenant: &TenantState, text: String, reads: bool) -> Resu
     let inline = answer.format().is_some_and(|format| format != rows::FORMAT);
     let media = if inline { answer.content_type().unwrap_or("application/octet-stream") } else { "application/json" };
     let media = media.to_owned();
-    let mut whole = rows::Whole::read(answer, app.options.answer_bytes, &app.answers).await?;
+    let mut whole =
+        rows::Whole::read(answer, app.options.answer_bytes, &app.answers, |error| failed(error, reads)).await?;
     if !inline {
         whole.make_array();
     }

@@ -1,16 +1,18 @@
 //! Values of filters as typed parameters: what a value is compared as follows from its column's type. Pure.
 
-use super::build::Refused;
+use super::{operand::Operand, refused::Refused};
 use crate::types::bare;
 use serde_json::value::RawValue;
 use wh_clickhouse::{
-    Column, LONGEST_PARAMETER, sql,
+    LONGEST_PARAMETER, sql,
     types::{JsonKind, Type},
 };
 use wh_types::Timestamp;
 
 /// Most digits of a number that is compared exactly.
 const MAX_DIGITS: usize = 76;
+/// The largest whole number there is.
+const LARGEST: &str = "115792089237316195423570985008687907853269984665640564039457584007913129639935";
 /// Most values of one query.
 pub(super) const MAX_VALUES: usize = 1_000;
 
@@ -18,113 +20,123 @@ pub(super) const MAX_VALUES: usize = 1_000;
 #[derive(Debug, Default)]
 pub(super) struct Binder {
     pub(super) params: Vec<(String, String)>,
-    /// The column that each is compared with.
+    /// The name of what each is compared with.
     pub(super) columns: Vec<String>,
 }
 
 impl Binder {
     /// Binds a value and gives what stands for it in the text.
-    fn bind(&mut self, column: &Column, ty: &str, value: impl Into<String>) -> Result<String, Refused> {
+    fn bind(&mut self, with: &Operand, member: &str, ty: &str, value: impl Into<String>) -> Result<String, Refused> {
         let (name, value) = (format!("p{}", self.params.len()), value.into());
         if self.params.len() >= MAX_VALUES {
-            return Err(Refused::query(format!("a query has at most {MAX_VALUES} values")));
+            return Err(Refused::at(member, format!("is one value too many: a query has at most {MAX_VALUES}")));
         }
         if sql::scalar(&value).len() > LONGEST_PARAMETER {
             let most = LONGEST_PARAMETER >> 10;
-            return Err(Refused::query(format!("a value for column {:?} is longer than {most} KiB", column.name)));
+            return Err(Refused::at(member, format!("is longer than {most} KiB")));
         }
         let placeholder = format!("{{{name}:{ty}}}");
         self.params.push((name, value));
-        self.columns.push(column.name.clone());
+        self.columns.push(with.name.clone());
         Ok(placeholder)
     }
 
     /// An instant that a column is compared with.
-    pub(super) fn instant(&mut self, column: &Column, at: Timestamp) -> Result<String, Refused> {
-        let nanos = self.bind(column, "Int64", at.as_nanos().to_string())?;
+    pub(super) fn instant(&mut self, with: &Operand, member: &str, at: Timestamp) -> Result<String, Refused> {
+        let nanos = self.bind(with, member, "Int64", at.as_nanos().to_string())?;
         Ok(format!("fromUnixTimestamp64Nano({nanos}, 'UTC')"))
     }
 
-    /// A value as its column is compared with it. `zone`: the server's.
-    pub(super) fn value(&mut self, column: &Column, value: &RawValue, zone: &str) -> Result<String, Refused> {
+    /// A value as it is compared with an operand. `member`: where it stands in the query. `zone`: the server's.
+    pub(super) fn value(
+        &mut self,
+        with: &Operand,
+        member: &str,
+        value: &RawValue,
+        zone: &str,
+    ) -> Result<String, Refused> {
+        let given = JsonKind::of(value.get().trim().as_bytes()).map_or("nothing", JsonKind::name);
         let unfit = |wants: &str| {
-            let given = JsonKind::of(value.get().as_bytes()).map_or("nothing", JsonKind::name);
-            Refused::query(format!(
-                "filter on column {:?} ({}): the value is {given}, not {wants}",
-                column.name, column.type_text
-            ))
+            Refused::at(member, format!("is {given}, not {wants}: column {:?} is {}", with.name, with.shown))
         };
         let value = Scalar::of(value).ok_or_else(|| unfit("a string, a number or a boolean"))?;
-        match (bare(&column.ty), &value) {
+        match (bare(&with.ty), &value) {
             (Type::Int { .. } | Type::Float { .. } | Type::Decimal { .. }, _) => {
                 let number = value.number().ok_or_else(|| unfit("a number"))?;
-                self.number(column, number).ok_or_else(|| unfit("a number that can be compared"))?
+                let ty = number_type(bare(&with.ty), number).ok_or_else(|| unfit("a number that can be compared"))?;
+                self.bind(with, member, &ty, number)
             }
-            (Type::Bool, Scalar::Bool(text)) => self.bind(column, "Bool", *text),
-            (Type::Bool, Scalar::Number(text @ ("0" | "1"))) => self.bind(column, "Bool", *text),
+            (Type::Bool, Scalar::Bool(text)) => self.bind(with, member, "Bool", *text),
+            (Type::Bool, Scalar::Number(text @ ("0" | "1"))) => self.bind(with, member, "Bool", *text),
             (Type::Bool, _) => Err(unfit("true or false")),
-            (Type::Enum { .. }, Scalar::Number(text)) => self.bind(column, "Int16", *text),
-            (Type::String | Type::FixedString(_) | Type::Enum { .. }, _) => self.bind(column, "String", value.text()),
-            (Type::Uuid, Scalar::String(text)) => self.bind(column, "UUID", text.clone()),
-            (Type::Ipv4, Scalar::String(text)) => self.bind(column, "IPv4", text.clone()),
-            (Type::Ipv6, Scalar::String(text)) => self.bind(column, "IPv6", text.clone()),
+            (Type::Enum { .. }, Scalar::Number(text)) if text.parse::<i16>().is_ok() => {
+                self.bind(with, member, "Int16", *text)
+            }
+            (Type::Enum { values, .. }, Scalar::String(text)) if !values.iter().any(|(name, _)| name == text) => {
+                Err(unfit("one of its names"))
+            }
+            (Type::Enum { .. }, Scalar::Number(_) | Scalar::Bool(_)) => Err(unfit("one of its names or numbers")),
+            (Type::String | Type::FixedString(_) | Type::Enum { .. }, _) => {
+                self.bind(with, member, "String", value.text())
+            }
+            (Type::Uuid, Scalar::String(text)) => self.bind(with, member, "UUID", text.clone()),
+            (Type::Ipv4, Scalar::String(text)) => self.bind(with, member, "IPv4", text.clone()),
+            (Type::Ipv6, Scalar::String(text)) => self.bind(with, member, "IPv6", text.clone()),
             (Type::Uuid | Type::Ipv4 | Type::Ipv6, _) => Err(unfit("a string")),
-            (Type::DateTime(own), _) => self.time(column, &value, own.as_deref().unwrap_or(zone), &unfit),
-            (Type::DateTime64 { zone: own, .. }, _) => {
-                self.time(column, &value, own.as_deref().unwrap_or(zone), &unfit)
+            (Type::DateTime(own) | Type::DateTime64 { zone: own, .. }, _) => {
+                self.time(with, member, &value, own.as_deref().unwrap_or(zone), &unfit)
             }
-            (Type::Date | Type::Date32, _) => Ok(format!("toDate32({})", self.time(column, &value, zone, &unfit)?)),
-            _ => Err(Refused::query(format!(
-                "column {:?} has the type {}, which filters cannot compare",
-                column.name, column.type_text
-            ))),
+            (Type::Date | Type::Date32, _) => {
+                Ok(format!("toDate32({})", self.time(with, member, &value, zone, &unfit)?))
+            }
+            _ => {
+                let text = format!("cannot be compared: column {:?} is {}", with.name, with.shown);
+                Err(Refused::at(member, text))
+            }
         }
-    }
-
-    /// A number of its own size, so that one outside the column's range compares instead of failing.
-    fn number(&mut self, column: &Column, text: &str) -> Option<Result<String, Refused>> {
-        let ty = bare(&column.ty);
-        let (digits, fraction) =
-            text.trim_start_matches('-').split_once('.').unwrap_or((text.trim_start_matches('-'), ""));
-        let plain = digits.bytes().chain(fraction.bytes()).all(|b| b.is_ascii_digit());
-        let scale = |own: u16| fraction.len().max(usize::from(own));
-        let as_type = if let Type::Decimal { scale: own, .. } = ty
-            && plain
-        {
-            if digits.len() + scale(*own) > MAX_DIGITS {
-                return None;
-            }
-            format!("Decimal({MAX_DIGITS}, {})", scale(*own))
-        } else if matches!(ty, Type::Int { .. }) && plain && !text.contains('.') {
-            if digits.len() > MAX_DIGITS {
-                return None;
-            }
-            let small = if text.parse::<i64>().is_ok() { "Int64" } else { "Int256" };
-            if text.parse::<u64>().is_ok() && small != "Int64" { "UInt64".to_owned() } else { small.to_owned() }
-        } else {
-            "Float64".to_owned()
-        };
-        Some(self.bind(column, &as_type, text))
     }
 
     fn time(
         &mut self,
-        column: &Column,
+        with: &Operand,
+        member: &str,
         value: &Scalar<'_>,
         zone: &str,
         unfit: &dyn Fn(&str) -> Refused,
     ) -> Result<String, Refused> {
         match value {
             Scalar::String(text) => {
-                let text = self.bind(column, "String", text.clone())?;
+                let text = self.bind(with, member, "String", text.clone())?;
                 Ok(format!("parseDateTime64BestEffort({text}, 9, '{}')", checked_zone(zone)))
             }
             Scalar::Number(text) => {
                 let at = seconds(text).ok_or_else(|| unfit("a number of Unix seconds"))?;
-                self.instant(column, at)
+                self.instant(with, member, at)
             }
             Scalar::Bool(_) => Err(unfit("a time")),
         }
+    }
+}
+
+/// The type of a number of its own size, so that one outside the column's range compares instead of failing.
+fn number_type(ty: &Type, text: &str) -> Option<String> {
+    let (digits, fraction) = text.trim_start_matches('-').split_once('.').unwrap_or((text.trim_start_matches('-'), ""));
+    let plain = digits.bytes().chain(fraction.bytes()).all(|b| b.is_ascii_digit());
+    if let Type::Decimal { scale, .. } = ty
+        && plain
+    {
+        let scale = fraction.len().max(usize::from(*scale));
+        return (digits.len() + scale <= MAX_DIGITS).then(|| format!("Decimal({MAX_DIGITS}, {scale})"));
+    }
+    if !matches!(ty, Type::Int { .. }) || !plain || text.contains('.') {
+        return Some("Float64".to_owned());
+    }
+    match () {
+        () if text.parse::<i64>().is_ok() => Some("Int64".to_owned()),
+        () if text.parse::<u64>().is_ok() => Some("UInt64".to_owned()),
+        () if digits.len() <= MAX_DIGITS => Some("Int256".to_owned()),
+        () if text.starts_with('-') || (digits.len(), digits) > (LARGEST.len(), LARGEST) => None,
+        () => Some("UInt256".to_owned()),
     }
 }
 
@@ -146,10 +158,15 @@ pub(super) fn in_askers_words(message: &str, columns: &[String]) -> String {
     message
 }
 
+/// Whether a text may be the name of a zone: it stands in a statement, in quotes.
+pub(super) fn is_zone(zone: &str) -> bool {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'_' | b'+' | b'-');
+    (1..=64).contains(&zone.len()) && zone.bytes().all(plain)
+}
+
 /// A zone's name stands in the text; one with anything odd in it does not.
 fn checked_zone(zone: &str) -> &str {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'_' | b'+' | b'-');
-    if !zone.is_empty() && zone.bytes().all(plain) { zone } else { "UTC" }
+    if is_zone(zone) { zone } else { "UTC" }
 }
 
 /// Unix seconds with up to nine digits of fraction.

@@ -11,8 +11,8 @@ pub(super) fn instant(text: &str, now: Timestamp) -> Option<Timestamp> {
     }
 }
 
-/// A sum of numbers with units.
-fn age(text: &str) -> Option<Duration> {
+/// A sum of numbers with units. `None`: it is none.
+pub(super) fn age(text: &str) -> Option<Duration> {
     let mut rest = text;
     let mut all = Duration::ZERO;
     while !rest.is_empty() {

@@ -1,0 +1,110 @@
+//! An answer that is passed on as it comes. It ends well, or its transfer is broken off: never short and well.
+//!
+//! Lines of JSON are passed on whole; where they break off, a last line says why, in the form of every error.
+
+use super::{format::Format, run::Ask};
+use crate::error::ApiError;
+use bytes::{Bytes, BytesMut};
+use futures::{Stream, StreamExt, stream};
+use std::{io, sync::Arc};
+use wh_clickhouse::AnswerStream;
+
+/// The rest of an answer whose beginning is known to be good.
+struct Passing {
+    ask: Arc<Ask>,
+    body: AnswerStream,
+    first: Option<Bytes>,
+    /// A line that has not ended yet. Of other forms: nothing.
+    line: BytesMut,
+    state: State,
+}
+
+enum State {
+    Passing,
+    /// The last line was given; its reader is owed a broken transfer.
+    Broken(ApiError),
+    Over,
+}
+
+/// Waits for the first bytes, so that a query that fails before them has an error for an answer.
+///
+/// # Errors
+/// It failed before the first bytes.
+pub(super) async fn begin(ask: Ask) -> Result<impl Stream<Item = io::Result<Bytes>> + Send, ApiError> {
+    let mut body = ask.begin().await?.stream();
+    let first = body.next().await.transpose().map_err(|error| ask.failed(&error))?;
+    let state = if first.is_some() { State::Passing } else { State::Over };
+    let passing = Passing { ask: Arc::new(ask), body, first, line: BytesMut::new(), state };
+    let pieces = stream::unfold(passing, |mut passing| async move {
+        let item = passing.next().await?;
+        Some((item, passing))
+    });
+    // who compresses it asks once more behind its end
+    Ok(pieces.fuse())
+}
+
+impl Passing {
+    async fn next(&mut self) -> Option<io::Result<Bytes>> {
+        match std::mem::replace(&mut self.state, State::Over) {
+            State::Over => return None,
+            State::Broken(error) => {
+                // what was given before goes out first
+                tokio::task::yield_now().await;
+                return Some(Err(io::Error::other(error.code().name)));
+            }
+            State::Passing => self.state = State::Passing,
+        }
+        loop {
+            let piece = match self.first.take() {
+                Some(first) => Some(Ok(first)),
+                None => self.body.next().await,
+            };
+            match piece {
+                None => {
+                    self.state = State::Over;
+                    let rest = self.line.split().freeze();
+                    return (!rest.is_empty()).then_some(Ok(rest));
+                }
+                Some(Ok(piece)) => {
+                    let piece = self.whole_lines(piece);
+                    if !piece.is_empty() {
+                        return Some(Ok(piece));
+                    }
+                }
+                Some(Err(error)) => return Some(self.broken(self.ask.failed(&error))),
+            }
+        }
+    }
+
+    fn broken(&mut self, error: ApiError) -> io::Result<Bytes> {
+        if self.ask.form.format != Format::Ndjson {
+            self.state = State::Over;
+            return Err(io::Error::other(error.code().name));
+        }
+        let mut last = error.body(&self.ask.request_id);
+        last.push(b'\n');
+        self.state = State::Broken(error);
+        Ok(last.into())
+    }
+
+    /// What of a piece can be given now.
+    fn whole_lines(&mut self, piece: Bytes) -> Bytes {
+        if self.ask.form.format != Format::Ndjson {
+            return piece;
+        }
+        let Some(end) = memchr::memrchr(b'\n', &piece) else {
+            self.line.extend_from_slice(&piece);
+            return Bytes::new();
+        };
+        let rest = piece.slice(end + 1..);
+        let whole = piece.slice(..=end);
+        let whole = if self.line.is_empty() {
+            whole
+        } else {
+            self.line.extend_from_slice(&whole);
+            self.line.split().freeze()
+        };
+        self.line.extend_from_slice(&rest);
+        whole
+    }
+}
