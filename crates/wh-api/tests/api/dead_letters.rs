@@ -379,7 +379,7 @@ async fn a_crash_exactly_between_publish_and_purge_leaves_what_the_same_replay_f
         }));
         tokio::select! {
             reply = &mut asked => panic!("answered: {reply:?}"),
-            reached = &mut reached => drop(reached.unwrap()),
+            reached = &mut reached => reached.unwrap(),
         }
         while !copied(&dir.path().join("before"), &dir.path().join("after")) {
             fs::remove_dir_all(dir.path().join("after")).unwrap();
