@@ -18,7 +18,7 @@ use wh_mq::{
 use wh_types::{Block, BlockId, Class, Cursor, Encoding, RowCursor, Table, Tenant, Timestamp};
 
 /// How long anything may take that must come.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(90);
 /// How long it must stay quiet where nothing may come.
 pub const QUIET: Duration = Duration::from_millis(250);
 /// A budget nothing reaches.
@@ -182,6 +182,25 @@ impl Stage {
         Ok(self.broker().feed(self.unit(table_name), budget).await?)
     }
 
+    /// Takes and settles what is unsettled of all units: these blocks, and whatever else there is.
+    ///
+    /// # Errors
+    /// One of them did not come, or a delivery or a settle failed.
+    pub async fn drain_all(&self, blocks: &[Block]) -> anyhow::Result<Vec<Delivery>> {
+        let mut all = Vec::new();
+        for unit in self.broker().units() {
+            let mut feed = self.broker().feed(unit, WIDE).await?;
+            all.extend(drain(&mut *feed, self.in_unit(unit, blocks)).await?);
+        }
+        Ok(all)
+    }
+
+    /// How many of these blocks are of a unit.
+    #[must_use]
+    pub fn in_unit(&self, unit: Unit, blocks: &[Block]) -> usize {
+        blocks.iter().filter(|block| self.broker().unit_of(&block.tenant, &block.table) == unit).count()
+    }
+
     /// Two tables of `acme` in different units.
     ///
     /// # Errors
@@ -282,18 +301,23 @@ pub async fn settle(by: &dyn Settle, deliveries: &[Delivery], verdict: Verdict) 
     outcomes.into_iter().try_for_each(|outcome| outcome.map_err(anyhow::Error::from))
 }
 
-/// Takes and settles everything of a unit until it is quiet; gives it in order.
+/// Takes and settles so many deliveries of a unit, which must come, and whatever comes after them until it is quiet; gives
+/// all of it in order.
 ///
 /// # Errors
-/// A delivery or a settle failed.
-pub async fn drain(feed: &mut dyn Feed) -> anyhow::Result<Vec<Delivery>> {
-    let mut all = Vec::new();
-    while let Ok(next) = tokio::time::timeout(2 * QUIET, feed.next()).await {
-        let delivery = next?.context("the feed ended")?;
+/// Fewer came, or a delivery or a settle failed.
+pub async fn drain(feed: &mut dyn Feed, count: usize) -> anyhow::Result<Vec<Delivery>> {
+    let mut all = Vec::with_capacity(count);
+    loop {
+        let missing = all.len() < count;
+        let delivery = match tokio::time::timeout(if missing { PATIENCE } else { QUIET }, feed.next()).await {
+            Ok(next) => next?.context("the feed ended")?,
+            Err(_) if missing => bail!("nothing came after {} of {count}", all.len()),
+            Err(_) => return Ok(all),
+        };
         settle(&*feed.settle(), std::slice::from_ref(&delivery), Verdict::Ack).await?;
         all.push(delivery);
     }
-    Ok(all)
 }
 
 /// What a history shows next, which must come.

@@ -4,7 +4,7 @@
 use crate::{Arm, Ending, Profile, Setup, Stand};
 use anyhow::Context as _;
 use async_trait::async_trait;
-use std::{fs, path::Path, sync::Arc, time::Duration};
+use std::{fs, io::ErrorKind, path::Path, sync::Arc, time::Duration};
 use tempfile::TempDir;
 use wh_mq::{Broker, embedded};
 
@@ -63,8 +63,15 @@ impl Stand for EmbeddedStand {
         match ending {
             Ending::Clean => self.broker.close().await,
             Ending::Crash => {
-                let copy = tempfile::tempdir()?;
-                copy_dir(&self.dir.path().join("queue"), &copy.path().join("queue")).context("copying the folder")?;
+                let copy = loop {
+                    let copy = tempfile::tempdir()?;
+                    match copy_dir(&self.dir.path().join("queue"), &copy.path().join("queue")) {
+                        Ok(()) => break copy,
+                        // a file that was written under another name, or freed, just now: as it is at the next moment
+                        Err(error) if error.kind() == ErrorKind::NotFound => {}
+                        Err(error) => return Err(error).context("copying the folder"),
+                    }
+                };
                 // only now, so that its farewell is not in the copy
                 self.broker.close().await;
                 self.dir = copy;

@@ -10,7 +10,7 @@ use wh_types::{Class, Clock as _, Mono, SystemClock, Table, Tenant};
 /// A time to live that lasts through any case.
 pub(super) const LONG: Duration = Duration::from_secs(600);
 /// How long anything may take that must come.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(90);
 
 #[derive(Debug)]
 pub(super) struct Stage(pub(super) Box<dyn Stand>);

@@ -225,6 +225,6 @@ async fn mq31_a_feed_that_settles_nothing_holds_up_nobody_else(arm: &dyn Arm) ->
     }
     take(&mut *held, 3).await?;
     quiet(&mut *held).await?;
-    ensure!(drain(&mut *flows).await?.len() == 20);
+    ensure!(drain(&mut *flows, 20).await?.len() == 20);
     quiet(&mut *held).await
 }

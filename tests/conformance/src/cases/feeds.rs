@@ -185,7 +185,7 @@ async fn mq29_unowned_names_exactly_the_units_with_work_and_no_feed(arm: &dyn Ar
     // on a queue that cases share, a unit that an earlier one was at is believed to be somebody's until its pin could lapse
     let both = BTreeSet::from([stage.unit(one), stage.unit(two)]);
     let found = || async { stage.broker().unowned().await.is_ok_and(|found| found == both) };
-    until(Duration::from_secs(30), "both units are unowned", found).await?;
+    until(Duration::from_secs(90), "both units are unowned", found).await?;
     let mut feed = stage.feed(one, WIDE).await?;
     ensure!(unowned().await? == BTreeSet::from([stage.unit(two)]));
     let taken = take(&mut *feed, 1).await?;

@@ -76,7 +76,7 @@ async fn mq41_from_a_cursor_shows_what_follows_settled_or_not_then_live(arm: &dy
     let stage = Stage::open(arm).await?;
     let (mut blocks, mut cursors) = many(&stage, 10).await?;
     let mut feed = stage.feed("t", WIDE).await?;
-    ensure!(drain(&mut *feed).await?.len() == 10);
+    ensure!(drain(&mut *feed, 10).await?.len() == 10);
     let (more, at) = many(&stage, 10).await?;
     blocks.extend(more);
     cursors.extend(at);
@@ -144,7 +144,7 @@ async fn mq41_a_cursor_is_good_after_a_reopen(arm: &dyn Arm) -> anyhow::Result<(
     let mut stage = Stage::open(arm).await?;
     let (blocks, cursors) = many(&stage, 6).await?;
     let mut feed = stage.feed("t", WIDE).await?;
-    drain(&mut *feed).await?;
+    drain(&mut *feed, 6).await?;
     feed.release().await?;
     for ending in [Ending::Clean, Ending::Crash] {
         stage.reopen(ending).await?;
@@ -239,7 +239,7 @@ async fn mq43_a_cursor_older_than_what_is_kept_gives_one_gap(arm: &dyn Arm) -> a
     let mut stage = Stage::with(arm, short()).await?;
     let (_, old) = many(&stage, 6).await?;
     let mut feed = stage.feed("t", WIDE).await?;
-    ensure!(drain(&mut *feed).await?.len() == 6);
+    ensure!(drain(&mut *feed, 6).await?.len() == 6);
     forgotten(&stage, old[5]).await?;
     let (blocks, cursors) = many(&stage, 2).await?;
     drop(feed);

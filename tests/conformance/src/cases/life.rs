@@ -8,7 +8,7 @@ use crate::{
 use anyhow::{Context as _, ensure};
 use std::time::Duration;
 use wh_mq::{DeadLetterQuery, From, Happening, Verdict};
-use wh_types::{BlockId, Class, Epoch};
+use wh_types::{Block, BlockId, Class, Epoch};
 
 cases! {
     mq60_after_close_every_method_answers_stopping,
@@ -85,7 +85,7 @@ async fn mq60_what_was_stored_is_there_on_reopen(arm: &dyn Arm) -> anyhow::Resul
     }
     stage.reopen(Ending::Clean).await?;
     let mut feed = stage.feed("t", WIDE).await?;
-    ensure!(ids(&drain(&mut *feed).await?) == stored);
+    ensure!(ids(&drain(&mut *feed, stored.len()).await?) == stored);
     Ok(())
 }
 
@@ -97,7 +97,7 @@ async fn mq60_close_again_is_fine_and_ends_what_runs(arm: &dyn Arm) -> anyhow::R
         for _ in 0..200 {
             let block = stage.block(["a", "b"][n % 2], 1);
             match stage.offer(&block).await? {
-                Ok(_) => stored.push(block.id),
+                Ok(_) => stored.push(block),
                 stopped => {
                     failed(stopped, Class::Stopping)?;
                     break;
@@ -112,13 +112,11 @@ async fn mq60_close_again_is_fine_and_ends_what_runs(arm: &dyn Arm) -> anyhow::R
         broker.close().await;
     };
     let (stored, ()) = futures::join!(futures::future::try_join_all((0..8).map(publishers)), close);
-    let mut stored: Vec<BlockId> = stored?.into_iter().flatten().collect();
+    let stored: Vec<Block> = stored?.into_iter().flatten().collect();
     drop(broker);
     stage.reopen(Ending::Clean).await?;
-    let mut found = Vec::new();
-    for unit in stage.broker().units() {
-        found.extend(ids(&drain(&mut *stage.broker().feed(unit, WIDE).await?).await?));
-    }
+    let mut found = ids(&stage.drain_all(&stored).await?);
+    let mut stored: Vec<BlockId> = stored.iter().map(|block| block.id).collect();
     stored.sort_unstable();
     found.sort_unstable();
     ensure!(stored == found, "{} answered Stored, {} are there", stored.len(), found.len());
@@ -128,7 +126,8 @@ async fn mq60_close_again_is_fine_and_ends_what_runs(arm: &dyn Arm) -> anyhow::R
 async fn mq60_the_status_says_what_is_held(arm: &dyn Arm) -> anyhow::Result<()> {
     let stage = Stage::open(arm).await?;
     ensure!(stage.broker().status().await?.accepting);
-    let cursors = stage.publish(&[stage.block("t", 3), stage.block("t", 4), stage.block_of("globex", "t", 5)]).await?;
+    let blocks = [stage.block("t", 3), stage.block("t", 4), stage.block_of("globex", "t", 5)];
+    let cursors = stage.publish(&blocks).await?;
     let status = stage.broker().status().await?;
     let epoch: Option<Epoch> = status.epoch;
     ensure!(epoch.is_none_or(|epoch| epoch == cursors[0].epoch), "{epoch:?}");
@@ -139,7 +138,7 @@ async fn mq60_the_status_says_what_is_held(arm: &dyn Arm) -> anyhow::Result<()> 
     };
     ensure!(is("acme", 7, 2) && is("globex", 5, 1), "{status:?}");
     let mut feed = stage.feed("t", WIDE).await?;
-    drain(&mut *feed).await?;
+    drain(&mut *feed, stage.in_unit(stage.unit("t"), &blocks)).await?;
     let status = stage.broker().status().await?;
     let acme = status.tenants.get(&tenant("acme")).cloned().unwrap_or_default();
     ensure!(acme.unsettled_rows.unwrap_or(0) == 0 && acme.unsettled_blocks == 0, "{acme:?}");

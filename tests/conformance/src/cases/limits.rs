@@ -74,9 +74,9 @@ async fn mq06_space_comes_back_after_settle_and_the_history_window(arm: &dyn Arm
     let bytes = 50 * stage.block("t", 1).charge() as u64;
     stage.broker().set_allowance(&tenant("acme"), Allowance { history, ..allowance(bytes) }).await?;
     let started = tokio_now();
-    fill(&stage, "t").await?;
+    let stored = fill(&stage, "t").await?;
     let mut feed = stage.feed("t", WIDE).await?;
-    drain(&mut *feed).await?;
+    drain(&mut *feed, stored).await?;
     let early = stage.offer(&stage.block("t", 1)).await?;
     if started.elapsed() < history {
         failed(early, COME_AGAIN)?;
@@ -95,11 +95,11 @@ async fn mq06_a_refused_block_can_be_published_again_under_its_id(arm: &dyn Arm)
     let stage = Stage::open(arm).await?;
     let bytes = 10 * stage.block("t", 1).charge() as u64;
     stage.broker().set_allowance(&tenant("acme"), allowance(bytes)).await?;
-    fill(&stage, "t").await?;
+    let stored = fill(&stage, "t").await?;
     let refused = stage.block("t", 1);
     failed(stage.offer(&refused).await?, COME_AGAIN)?;
     let mut feed = stage.feed("t", WIDE).await?;
-    drain(&mut *feed).await?;
+    drain(&mut *feed, stored).await?;
     until("there is room", async || Ok(matches!(stage.offer(&refused).await?, Ok(Receipt::Stored(_))))).await?;
     ensure!(take(&mut *feed, 1).await?[0].block == refused);
     ensure!(matches!(stage.offer(&refused).await??, Receipt::Duplicate(_)));
@@ -112,13 +112,13 @@ async fn mq06_an_allowance_lasts_over_a_reopen(arm: &dyn Arm) -> anyhow::Result<
     stage.broker().set_allowance(&tenant("acme"), allowance(u64::MAX / 4)).await?;
     stage.broker().set_allowance(&tenant("acme"), allowance(bytes)).await?;
     for ending in [Ending::Crash, Ending::Clean] {
-        fill(&stage, "t").await?;
+        let stored = fill(&stage, "t").await?;
         stage.reopen(ending).await?;
         let status = stage.broker().status().await?;
         ensure!(status.tenants[&tenant("acme")].budget_bytes == Some(bytes), "after {ending:?}: {status:?}");
         failed(stage.offer(&stage.block("t", 1)).await?, COME_AGAIN)?;
         let mut feed = stage.feed("t", WIDE).await?;
-        drain(&mut *feed).await?;
+        drain(&mut *feed, stored).await?;
         feed.release().await?;
     }
     Ok(())
@@ -184,7 +184,7 @@ async fn mq11_shrinking_a_budget_deletes_nothing(arm: &dyn Arm) -> anyhow::Resul
     ensure!(page.letters.len() == 2, "dead letters are gone");
     stage.reopen(Ending::Clean).await?;
     let mut feed = stage.feed("t", WIDE).await?;
-    let taken = drain(&mut *feed).await?;
+    let taken = drain(&mut *feed, 30).await?;
     ensure!(taken.len() == 30, "{} of 30 are left", taken.len());
     Ok(())
 }

@@ -5,8 +5,8 @@ use crate::{
     case::cases,
     stage::{PATIENCE, WIDE, failed, ids, next, quiet, settle, setup, take},
 };
-use anyhow::{Context as _, ensure};
-use std::time::Duration;
+use anyhow::{Context as _, bail, ensure};
+use std::{collections::HashMap, fmt::Write as _, time::Duration};
 use tokio::time::Instant;
 use wh_mq::{AckToken, Verdict};
 use wh_types::{Block, BlockId, Class};
@@ -30,6 +30,8 @@ fn now() -> Instant {
     Instant::now()
 }
 
+/// How often it is looked whether something comes in its time: a busy machine may stall, but not always.
+const ROUNDS: usize = 5;
 const NAK: Verdict = Verdict::Nak { delay: Duration::ZERO };
 
 async fn many(stage: &Stage, count: usize) -> anyhow::Result<Vec<Block>> {
@@ -92,35 +94,52 @@ async fn mq21_an_unsettled_block_among_settled_ones_comes_back_alone(arm: &dyn A
 }
 
 async fn mq22_a_nak_comes_back_after_its_delay_and_soon_after(arm: &dyn Arm) -> anyhow::Result<()> {
-    let stage = Stage::open(arm).await?;
-    let blocks = many(&stage, 3).await?;
-    let mut feed = stage.feed("t", WIDE).await?;
-    let taken = take(&mut *feed, 3).await?;
-    let by = feed.settle();
-    let started = now();
-    let delays = [900, 300, 600].map(Duration::from_millis);
-    for (delivery, delay) in taken.iter().zip(delays) {
-        settle(&*by, std::slice::from_ref(delivery), Verdict::Nak { delay }).await?;
+    let mut late = String::new();
+    // never too early; within its second where the machine does not stall for that long itself
+    for _ in 0..ROUNDS {
+        let stage = Stage::open(arm).await?;
+        many(&stage, 3).await?;
+        let mut feed = stage.feed("t", WIDE).await?;
+        let taken = take(&mut *feed, 3).await?;
+        let by = feed.settle();
+        let delays = [900, 300, 600].map(Duration::from_millis);
+        let mut due = HashMap::new();
+        for (delivery, delay) in taken.iter().zip(delays) {
+            due.insert(delivery.block.id, now() + delay);
+            settle(&*by, std::slice::from_ref(delivery), Verdict::Nak { delay }).await?;
+        }
+        late.clear();
+        let mut last = None;
+        for _ in delays {
+            let (again, came) = (next(&mut *feed).await?, now());
+            let due = due.remove(&again.block.id).with_context(|| format!("it came twice: {again:?}"))?;
+            ensure!(came >= due, "it came {:?} too early: {again:?}", due - came);
+            if came > due + Duration::from_secs(1) || last > Some(due) {
+                _ = writeln!(late, "{:?} too late, or after one that was due later: {again:?}", came - due);
+            }
+            last = Some(due);
+        }
+        if late.is_empty() {
+            return Ok(());
+        }
     }
-    for n in [1, 2, 0] {
-        let again = next(&mut *feed).await?;
-        let took = started.elapsed();
-        ensure!(again.block == blocks[n], "{again:?} came, and block {n} is next");
-        ensure!(took >= delays[n], "block {n} came after {took:?}");
-        ensure!(took <= delays[n] + Duration::from_millis(1_000), "block {n} came only after {took:?}");
-    }
-    Ok(())
+    bail!("{late}")
 }
 
 async fn mq22_a_nak_without_delay_comes_back_at_once(arm: &dyn Arm) -> anyhow::Result<()> {
     let stage = Stage::open(arm).await?;
     let blocks = many(&stage, 2).await?;
     let mut feed = stage.feed("t", WIDE).await?;
-    let taken = take(&mut *feed, 2).await?;
-    let started = now();
-    settle(&*feed.settle(), &taken[..1], NAK).await?;
-    ensure!(next(&mut *feed).await?.block == blocks[0]);
-    ensure!(started.elapsed() < Duration::from_secs(1));
+    let mut taken = take(&mut *feed, 2).await?;
+    let mut took = Duration::MAX;
+    for _ in 0..ROUNDS {
+        let started = now();
+        settle(&*feed.settle(), &taken[..1], NAK).await?;
+        taken[0] = next(&mut *feed).await?;
+        took = took.min(started.elapsed());
+        ensure!(taken[0].block == blocks[0]);
+    }
+    ensure!(took < Duration::from_secs(1), "{took:?} at best");
     quiet(&mut *feed).await
 }
 
@@ -134,8 +153,11 @@ async fn mq22_a_nak_does_not_hold_up_the_rest_of_its_table(arm: &dyn Arm) -> any
     quiet(&mut *feed).await
 }
 
+/// An `ack_wait` that is waited for; a busy machine settles in time all the same.
+const SOON: Duration = Duration::from_secs(5);
+
 fn impatient() -> Setup {
-    Setup { ack_wait: Duration::from_millis(1_200), ..setup() }
+    Setup { ack_wait: SOON, ..setup() }
 }
 
 async fn mq23_only_what_was_not_settled_comes_back_after_ack_wait(arm: &dyn Arm) -> anyhow::Result<()> {
@@ -146,7 +168,7 @@ async fn mq23_only_what_was_not_settled_comes_back_after_ack_wait(arm: &dyn Arm)
     let taken = take(&mut *feed, 4).await?;
     settle(&*feed.settle(), &[taken[0].clone(), taken[2].clone()], Verdict::Ack).await?;
     let again = take(&mut *feed, 2).await?;
-    ensure!(started.elapsed() >= Duration::from_millis(1_200), "too early");
+    ensure!(started.elapsed() >= SOON, "too early");
     ensure!(ids(&again) == [blocks[1].id, blocks[3].id], "{again:?}");
     settle(&*feed.settle(), &again, Verdict::Ack).await?;
     quiet(&mut *feed).await
@@ -160,7 +182,7 @@ async fn mq23_in_progress_restarts_the_time(arm: &dyn Arm) -> anyhow::Result<()>
     let (by, kept) = (feed.settle(), taken[..1].to_vec());
     let started = now();
     let keep = async {
-        while started.elapsed() < Duration::from_millis(3_000) {
+        while started.elapsed() < SOON * 2 {
             settle(&*by, &kept, Verdict::InProgress).await?;
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
@@ -168,7 +190,7 @@ async fn mq23_in_progress_restarts_the_time(arm: &dyn Arm) -> anyhow::Result<()>
     };
     let watch = async {
         let mut came = Vec::new();
-        while let Some(left) = Duration::from_millis(3_000).checked_sub(started.elapsed()) {
+        while let Some(left) = (SOON * 2).checked_sub(started.elapsed()) {
             if let Ok(next) = tokio::time::timeout(left, feed.next()).await {
                 came.push(next?.context("ended")?);
             }

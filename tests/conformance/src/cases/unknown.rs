@@ -48,7 +48,7 @@ async fn mq01_a_lost_answer_leaves_the_block_stored_and_its_id_says_so(arm: &dyn
     ensure!(script.is_done());
     stage.reopen(Ending::Crash).await?;
     let mut feed = stage.feed("t", WIDE).await?;
-    ensure!(ids(&drain(&mut *feed).await?) == [block.id]);
+    ensure!(ids(&drain(&mut *feed, 1).await?) == [block.id]);
     Ok(())
 }
 

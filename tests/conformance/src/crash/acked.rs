@@ -14,7 +14,7 @@ use wh_mq::{Broker, DeadLetter, DeadLetterId, DeadLetterQuery, From, Happening, 
 use wh_types::{Block, BlockId, Clock as _, Cursor, Encoding, RowCursor, SystemClock, Table, Tenant, Timestamp};
 
 /// How long blocks that the queue counts are waited for.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(90);
 
 /// One answer of the queue, as a line of text between two processes.
 #[derive(Clone, Debug, PartialEq, Eq)]

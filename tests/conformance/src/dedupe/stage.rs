@@ -12,7 +12,7 @@ pub(super) const LONG: Duration = Duration::from_secs(60);
 /// A lease whose end is waited for.
 pub(super) const SHORT: Duration = Duration::from_millis(600);
 /// How long anything may take that must come.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(90);
 /// A day.
 pub(super) const DAY: Retention = Retention::For(Duration::from_secs(86_400));
 

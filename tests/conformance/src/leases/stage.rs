@@ -11,7 +11,7 @@ pub(super) const LONG: Duration = Duration::from_secs(30);
 /// A lease whose end is waited for. Its deadline leaves a busy machine time to renew it.
 pub(super) const SHORT: Duration = Duration::from_secs(3);
 /// How long anything may take that must come.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(90);
 
 #[derive(Debug)]
 pub(super) struct Stage(pub(super) Box<dyn Stand>);

@@ -4,6 +4,7 @@ use super::{Opened, profile, spec};
 use crate::{Arm, Profile, Setup, Stand};
 use anyhow::Context as _;
 use async_trait::async_trait;
+use std::time::Duration;
 use wh_nats::Credentials;
 use wh_testkit::nats::{Options, PASSWORD, Server, Shape};
 use wh_topology::{Choices, Rights, RightsFormat, Role, Spec, Topology, defaults, renderer};
@@ -33,6 +34,8 @@ impl Arm for Own {
         let (user, password) = (Role::Both.user().to_owned(), Secret::from(PASSWORD));
         connecting.credentials = Credentials::Password { user, password };
         connecting.inbox_prefix = spec.names().inbox().to_owned();
+        // a machine that stalls for some seconds answers all the same
+        (connecting.connect_timeout, connecting.request_timeout) = (Duration::from_secs(30), Duration::from_secs(20));
         Ok(Box::new(Opened::new(connecting, spec, server).await?))
     }
 }

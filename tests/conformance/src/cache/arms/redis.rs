@@ -96,7 +96,7 @@ impl RedisStand {
 impl Stand for RedisStand {
     async fn join(&self) -> anyhow::Result<Member> {
         let member = self.member(self.way().await?).await?;
-        wh_testkit::until(Duration::from_secs(20), "it is connected", || {
+        wh_testkit::until(Duration::from_secs(90), "it is connected", || {
             let away = member.cache.status().away;
             async move { away.map_or(Ok(()), Err) }
         })

@@ -96,13 +96,16 @@ async fn dd23_a_claim_whose_lease_is_over_can_be_committed(arm: &dyn Arm) -> any
     Ok(())
 }
 
+/// A retention that is waited for; a busy machine looks in time all the same.
+const BRIEF: Duration = Duration::from_secs(6);
+
 async fn dd24_a_key_is_known_for_its_retention(arm: &dyn Arm) -> anyhow::Result<()> {
     let (_stage, a, b) = Stage::two(arm).await?;
     let tickets = a.take(&rows(["brief", "long", "ever"])?, &under(1, LONG)).await?;
     a.commit(&tickets[1..2], DAY).await?;
     a.commit(&tickets[2..], Retention::Forever).await?;
     let committed = super::super::stage::now();
-    a.commit(&tickets[..1], Retention::For(Duration::from_millis(2_500))).await?;
+    a.commit(&tickets[..1], Retention::For(BRIEF)).await?;
     ensure!(b.seen("brief").await? && b.seen("long").await? && b.seen("ever").await?);
     until("it is forgotten", async || match b.ask("brief", &under(2, LONG)).await? {
         Verdict::Seen { .. } => Ok(false),
@@ -111,7 +114,7 @@ async fn dd24_a_key_is_known_for_its_retention(arm: &dyn Arm) -> anyhow::Result<
     })
     .await?;
     let slack = Duration::from_millis(100);
-    ensure!(committed.elapsed() + slack >= Duration::from_millis(2_500), "it was forgotten too soon");
+    ensure!(committed.elapsed() + slack >= BRIEF, "it was forgotten too soon");
     ensure!(a.seen("long").await? && a.seen("ever").await? && !a.seen("brief").await?);
     Ok(())
 }

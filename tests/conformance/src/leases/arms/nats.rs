@@ -39,6 +39,7 @@ fn connecting(url: String, user: &str, inbox: &str) -> wh_nats::Options {
     let mut connecting = wh_nats::Options::new([url]);
     connecting.credentials = Credentials::Password { user: user.to_owned(), password: Secret::from(PASSWORD) };
     connecting.inbox_prefix = inbox.to_owned();
+    connecting.connect_timeout = Duration::from_secs(30);
     connecting
 }
 
@@ -60,7 +61,10 @@ impl Arm for Nats {
         let files = renderer("nats-cli").context("no renderer of that name")?.render(&Topology::new(spec.clone())?)?;
         let files = files.into_iter().filter(|file| file.name.starts_with("KV_"));
         server.operator().apply(files.map(|file| (file.name, file.text)), &Shape::default()).await?;
-        let operator = Connection::open(connecting(server.url(), OPERATOR, "_INBOX")).await?;
+        let mut connecting = connecting(server.url(), OPERATOR, "_INBOX");
+        // no member of the suite's, and no subject of it
+        connecting.request_timeout = Duration::from_secs(20);
+        let operator = Connection::open(connecting).await?;
         let bucket = Bucket::open(&operator, &spec.names().bucket).await?;
         Ok(Box::new(NatsStand { server, spec, bucket }))
     }

@@ -145,9 +145,9 @@ async fn co05_a_claim_after_a_lapse_is_told_whom_it_followed(arm: &dyn Arm) -> a
 
 async fn co05_a_holder_that_renews_never_lapses(arm: &dyn Arm) -> anyhow::Result<()> {
     let stage = Stage::open(arm).await?;
-    let (a, b, k) = (stage.0.join("a", SHORT).await?, stage.join("b").await?, key("one")?);
+    let (a, b, k) = (stage.0.join("a", 2 * SHORT).await?, stage.join("b").await?, key("one")?);
     let lease = win(&a, &k).await?;
-    let end = now() + SHORT * 5 / 2;
+    let end = now() + SHORT * 4;
     while now() < end {
         held(&b, &k).await?;
         tokio::time::sleep(Duration::from_millis(50)).await;

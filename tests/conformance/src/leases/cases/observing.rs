@@ -3,7 +3,7 @@
 use super::{
     super::{
         Arm,
-        stage::{LONG, SHORT, Stage, held, key, now, seen, until, win},
+        stage::{LONG, PATIENCE, SHORT, Stage, held, key, now, seen, until, win},
     },
     cases,
     claiming::co05_nothing_lapses_in_one_process,
@@ -104,14 +104,14 @@ async fn co33_changes_move_when_others_claim_note_and_resign(arm: &dyn Arm) -> a
     // a hint may be missed while the store is just being listened to: until one is heard the lease is taken again
     let mut lease = win(&a, &k).await?;
     for _ in 0..20 {
-        if tokio::time::timeout(Duration::from_millis(250), changes.changed()).await.is_ok() {
+        if tokio::time::timeout(Duration::from_secs(1), changes.changed()).await.is_ok() {
             break;
         }
         a.leases.resign(lease).await?;
         lease = win(&a, &k).await?;
     }
     let moved = async |changes: &mut tokio::sync::watch::Receiver<u64>| {
-        let moved = tokio::time::timeout(Duration::from_secs(5), changes.changed()).await;
+        let moved = tokio::time::timeout(PATIENCE, changes.changed()).await;
         ensure!(moved.is_ok(), "nothing was heard");
         tokio::time::sleep(Duration::from_millis(100)).await;
         changes.mark_unchanged();
