@@ -11,7 +11,7 @@ use wh_testkit::{
 };
 use wh_types::{Class, OsEntropy, Stop, SystemClock, Tasks};
 
-const WITHIN: Duration = Duration::from_secs(30);
+const WITHIN: Duration = Duration::from_secs(90);
 
 /// A discovery that reads only when it is asked, once it has begun.
 struct Running {
