@@ -20,5 +20,6 @@ pub(super) fn trials(rounds: u64) -> Vec<Trial> {
     vec![
         trial("log_loses_nothing_when_the_process_is_killed", kill::log),
         trial("log_loses_nothing_when_the_power_is_cut", power::log),
+        trial("sled_loses_nothing_when_the_process_is_killed", kill::sled),
     ]
 }

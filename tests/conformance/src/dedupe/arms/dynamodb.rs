@@ -1,12 +1,13 @@
-//! DynamoDB emulators: one of the suite's own for each case, or one that the user names. Every member has a proxy of its
-//! own in front of it, which throttles, cuts and drops replies.
+//! DynamoDB emulators: dynalite, one for each case; moto, one for all cases of a process, as it takes seconds to start; or
+//! one that the user names. Every member has a proxy of its own in front of it, which throttles, cuts and drops replies.
 
 use super::super::{Arm, Failure, Member, Stand, Way};
 use async_trait::async_trait;
 use std::{sync::Arc, time::Duration};
+use tokio::sync::OnceCell;
 use wh_dedupe::dynamodb::{Credentials, Dedupe, Options};
 use wh_testkit::{
-    dynamodb::Server,
+    dynamodb::{Server, moto},
     fault::{Action, Proxy, Rule},
 };
 use wh_types::{BlockId, OsEntropy, Secret};
@@ -20,9 +21,29 @@ const THROTTLED: &str =
 
 #[derive(Clone, Debug)]
 pub(super) struct DynamoDb {
-    pub(super) name: &'static str,
-    /// `None`: one of its own.
-    pub(super) url: Option<String>,
+    name: &'static str,
+    from: From,
+}
+
+#[derive(Clone, Debug)]
+enum From {
+    Dynalite,
+    /// Started by the first case that needs it.
+    Moto(Arc<OnceCell<moto::Server>>),
+    Given(String),
+}
+
+impl DynamoDb {
+    /// An emulator of the suite's own.
+    pub(super) fn own(name: &'static str) -> Self {
+        let from = if name == "dynalite" { From::Dynalite } else { From::Moto(Arc::default()) };
+        Self { name, from }
+    }
+
+    /// One that the user names.
+    pub(super) fn given(name: &'static str, url: String) -> Self {
+        Self { name, from: From::Given(url) }
+    }
 }
 
 #[derive(Debug)]
@@ -48,10 +69,12 @@ fn options(endpoint: &str, table: &str, failing: bool) -> Options {
     options.region = Some("eu-central-1".to_owned());
     options.endpoint = Some(endpoint.to_owned());
     options.credentials = Credentials::Keys { id: "id".to_owned(), secret: Secret::from("secret") };
-    // an emulator on a busy machine is slow
-    let seconds = if failing { 6 } else { 40 };
+    // an emulator on a busy machine is slow: what answers at all has all the time of its call, and is not asked for too
+    // much at once
+    let seconds = if failing { 10 } else { 60 };
     options.timeout = Duration::from_secs(seconds);
-    options.attempt = options.timeout / 2;
+    options.attempt = options.timeout;
+    options.concurrency = 16;
     options
 }
 
@@ -71,8 +94,15 @@ impl Arm for DynamoDb {
     }
 
     async fn open(&self, failing: bool) -> anyhow::Result<Box<dyn Stand>> {
-        let server = if self.url.is_none() { Some(Server::start().await?) } else { None };
-        let url = self.url.clone().or_else(|| server.as_ref().map(Server::url)).unwrap_or_default();
+        let (server, url) = match &self.from {
+            From::Dynalite => {
+                let server = Server::start().await?;
+                let url = server.url();
+                (Some(server), url)
+            }
+            From::Moto(server) => (None, server.get_or_try_init(moto::Server::start).await?.url()),
+            From::Given(url) => (None, url.clone()),
+        };
         let table = format!("wh-conf-{}", BlockId::draw(&OsEntropy));
         let mut making = options(&url, &table, false);
         making.create_table = true;
@@ -100,11 +130,7 @@ impl Way for DynamoDbWay {
     async fn fail(&self, failure: Failure) {
         let throttle = Action::Status { status: 400, body: THROTTLED.to_owned() };
         let rule = match failure {
-            Failure::Refused => {
-                self.0.down().await;
-                // idle connections are closed, and the client has to hear of it
-                return tokio::time::sleep(Duration::from_millis(50)).await;
-            }
+            Failure::Refused => return self.0.down().await,
             Failure::Throttled => Rule::any(throttle),
             Failure::Lost => Rule::any(Action::DropReply),
             Failure::Half => Rule::any(throttle).contains(A_CLAIM).skip(HALF),

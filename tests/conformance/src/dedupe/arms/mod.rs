@@ -3,6 +3,7 @@
 mod dynamodb;
 mod log;
 mod sim;
+mod sled;
 
 use super::Arm;
 
@@ -12,10 +13,12 @@ pub(super) fn all() -> Vec<Box<dyn Arm>> {
         Box::new(sim::Sim),
         Box::new(log::Log { name: "log", simulated: false }),
         Box::new(log::Log { name: "log-simulated-disk", simulated: true }),
-        Box::new(dynamodb::DynamoDb { name: "dynalite", url: None }),
+        Box::new(sled::Sled),
+        Box::new(dynamodb::DynamoDb::own("dynalite")),
+        Box::new(dynamodb::DynamoDb::own("dynamodb-moto")),
     ];
     if let Some(url) = dynamodb::url() {
-        arms.push(Box::new(dynamodb::DynamoDb { name: "dynamodb", url: Some(url) }));
+        arms.push(Box::new(dynamodb::DynamoDb::given("dynamodb", url)));
     }
     arms
 }
