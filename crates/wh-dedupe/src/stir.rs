@@ -3,6 +3,7 @@
 //! A client chooses its ids and can look for ones whose hashes agree in the bits that a table uses. It does not know
 //! the seed.
 
+#[cfg(any(test, feature = "log"))]
 use crate::hash::KeyHash;
 use std::hash::{BuildHasher, Hasher};
 use wh_types::Entropy;
@@ -17,6 +18,7 @@ impl Stir {
         Self(entropy.next_u64(), entropy.next_u64())
     }
 
+    #[cfg(any(test, feature = "log"))]
     pub(crate) fn of(self, hash: KeyHash) -> u64 {
         let (low, high) = hash.halves();
         fold(low ^ self.0, high ^ self.1)
