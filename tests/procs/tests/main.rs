@@ -13,3 +13,4 @@ mod outage;
 mod round_trip;
 mod tls;
 mod uploads;
+mod waits;

@@ -185,7 +185,12 @@ async fn what_may_not_be_heard_is_missed_at_the_start() -> Result<()> {
     let mut stand = Stand::new().await?;
     let all = Rights::new(&stand.spec, Role::Both).print(RightsFormat::Nats);
     let names = stand.spec.names();
-    for (role, needed) in [(Role::Api, names.history_subjects()), (Role::Ingest, names.lease_subjects())] {
+    let needs = [
+        (Role::Api, names.history_subjects()),
+        (Role::Api, names.progress_subjects()),
+        (Role::Ingest, names.lease_subjects()),
+    ];
+    for (role, needed) in needs {
         let line = format!("\"{needed}\"");
         let (head, heard) = all.split_once("subscribe").context("what may be heard")?;
         let heard: String =

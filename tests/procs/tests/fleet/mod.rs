@@ -6,6 +6,7 @@ mod ends;
 mod members;
 mod servers;
 mod slow;
+mod waits;
 mod whole_way;
 
 use procs::{Fleet, Member, Setup, create_tables};
