@@ -24,7 +24,7 @@ pub(crate) struct Args {
     /// All stages but these
     #[arg(long, value_delimiter = ',')]
     skip: Vec<Stage>,
-    /// Run each stage of tests that often
+    /// Run each stage of tests that often, property tests with other cases each time
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     count: u32,
     /// Run the stages after one that failed too, whatever it was: after one of tests they run anyway
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         let rounds = if stage.is_tests() { args.count } else { 1 };
         for round in 1..=rounds {
             let name = if rounds > 1 { format!("{stage} {round}/{rounds}") } else { stage.to_string() };
-            let failed = run_stage(&mut ledger, *stage, name);
+            let failed = run_stage(&mut ledger, *stage, name, round);
             if failed && !args.keep_going && !stage.is_tests() {
                 return close(&ledger);
             }
@@ -51,11 +51,11 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 
 /// Whether it failed.
 #[expect(clippy::disallowed_methods, reason = "a tool measures with the machine's clock")]
-fn run_stage(ledger: &mut Ledger, stage: Stage, name: String) -> bool {
+fn run_stage(ledger: &mut Ledger, stage: Stage, name: String, round: u32) -> bool {
     let mut teller = Teller::new();
     teller.say(&format!("\n── {name}"));
     let began = Instant::now();
-    let outcome = stage.run(&mut teller).unwrap_or_else(|error| {
+    let outcome = stage.run(&mut teller, round).unwrap_or_else(|error| {
         tell::complain(&error);
         Outcome::failure(format!("{error:#}"))
     });

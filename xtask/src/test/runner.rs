@@ -11,6 +11,9 @@ use std::{
     process::{Command, Stdio},
 };
 
+/// What `proptest` takes its seed from.
+const PROPERTY_SEED: &str = "PROPTEST_RNG_SEED";
+
 /// A test to leave out, by a part of its name, and why.
 pub(super) type LeftOut = (&'static str, &'static str);
 
@@ -33,7 +36,7 @@ pub(super) enum Packages {
 
 /// Runs the tests of some packages. With nextest the whole workspace is selected and filtered: cargo would otherwise
 /// unite the features of fewer packages, and build dependencies again for it.
-pub(super) fn run(packages: Packages, left_out: &[LeftOut]) -> Result<Outcome> {
+pub(super) fn run(packages: Packages, left_out: &[LeftOut], round: u32) -> Result<Outcome> {
     let mut command;
     let read: fn(&str) -> Report;
     if has_nextest() {
@@ -54,7 +57,16 @@ pub(super) fn run(packages: Packages, left_out: &[LeftOut]) -> Result<Outcome> {
         }
         read = summary::libtest;
     }
+    seed(&mut command, round);
     count(command, read, left_out)
+}
+
+/// Property tests draw the same cases in the same round, so that a red run can be repeated and a green one stays green.
+/// Whoever looks for new cases runs more rounds, or sets the seed.
+fn seed(command: &mut Command, round: u32) {
+    if std::env::var_os(PROPERTY_SEED).is_none() {
+        command.env(PROPERTY_SEED, round.to_string());
+    }
 }
 
 /// What nextest is told to run.

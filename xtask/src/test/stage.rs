@@ -61,8 +61,8 @@ impl Stage {
         matches!(self, Self::Unit | Self::Conformance | Self::Procs)
     }
 
-    /// Runs it.
-    pub(super) fn run(self, teller: &mut Teller) -> Result<Outcome> {
+    /// Runs it, for this time of several.
+    pub(super) fn run(self, teller: &mut Teller, round: u32) -> Result<Outcome> {
         match self {
             Self::Fmt => cargo(&["fmt", "--all", "--check"]).map(|()| Outcome::default()),
             Self::Clippy => clippy(),
@@ -71,9 +71,9 @@ impl Stage {
             Self::Doc => doc(),
             Self::Setup => set_up(teller),
             Self::Build => build(),
-            Self::Unit => unit(),
-            Self::Conformance => runner::run(Packages::Only("conformance"), &[]),
-            Self::Procs => runner::run(Packages::Only("procs"), &[]),
+            Self::Unit => unit(round),
+            Self::Conformance => runner::run(Packages::Only("conformance"), &[], round),
+            Self::Procs => runner::run(Packages::Only("procs"), &[], round),
             Self::Examples => cargo(&["build", "--workspace", "--examples"]).map(|()| Outcome::default()),
             Self::Deny => deny(),
         }
@@ -137,14 +137,14 @@ const NEED: [(Server, &str); 5] = [
 ];
 
 /// The tests beside the code, and those in the documentation.
-fn unit() -> Result<Outcome> {
+fn unit(round: u32) -> Result<Outcome> {
     let mut left_out = Vec::new();
     for (server, test) in NEED {
         if !server.present()? {
             left_out.push((test, "its server could not be had: `cargo xtask setup` says why"));
         }
     }
-    let mut outcome = runner::run(Packages::Except(&["conformance", "procs"]), &left_out)?;
+    let mut outcome = runner::run(Packages::Except(&["conformance", "procs"]), &left_out, round)?;
     outcome.merge(runner::documentation()?);
     let reason = "Terraform and its provider are not at hand on the build machines; it is parsed as HCL";
     outcome.skip("terraform validate deployments/nats/terraform", reason);
