@@ -419,11 +419,14 @@ async fn a_stream_that_is_gone_is_noticed_by_the_publish_that_misses_it() -> Res
     let running = running_with(check, Duration::from_secs(3_600), broker.faults().clone()).await?;
     stand.operator().delete_stream(STREAM).await?;
     let lost = block("t", 1);
-    let (published, unsound) = tokio::join!(publish(&broker, &lost), becomes(&running.health, false));
+    // the reason is read at once: the check that follows gives its own, maybe before the publish is given up
+    let unsound = async {
+        becomes(&running.health, false).await?;
+        running.health.now().reason.context("a reason")
+    };
+    let (published, reason) = tokio::join!(publish(&broker, &lost), unsound);
     assert_eq!(published.unwrap_err().class(), Class::Unavailable);
-    unsound?;
-    let reason = running.health.now().reason.context("a reason")?;
-    assert_eq!(reason, "stream WH_INGEST_0 is gone");
+    assert_eq!(reason?, "stream WH_INGEST_0 is gone");
     // the check that follows says what to do
     let mut watch = running.health.watch();
     tokio::time::timeout(
