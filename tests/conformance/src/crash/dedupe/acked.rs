@@ -148,10 +148,8 @@ impl Acked {
     /// Whether a store that was opened again says the same.
     pub(crate) async fn check(&self, store: &dyn Dedupe) -> anyhow::Result<()> {
         for (call, is) in &self.0 {
-            let rows = call.rows()?;
-            let verdicts = store.reserve(&rows, &call.under()).await?;
             let mut fresh = Vec::new();
-            for (row, verdict) in rows.iter().zip(verdicts) {
+            for (row, verdict) in standing(store, *call).await? {
                 let plan = call.plan();
                 match (is, verdict) {
                     (Is::Committed, Verdict::Seen { payload }) => ensure!(payload == row.payload, "{call:?}"),
@@ -172,4 +170,31 @@ impl Acked {
         }
         Ok(())
     }
+}
+
+/// What a call's keys are. A claim that the store copies out of an old segment just then is busy for as long.
+async fn standing(store: &dyn Dedupe, call: Call) -> anyhow::Result<Vec<(Row, Verdict)>> {
+    const TRIES: usize = 1_000;
+    let (mut left, mut known) = (call.rows()?, Vec::new());
+    for _ in 0..TRIES {
+        let verdicts = store.reserve(&left, &call.under()).await?;
+        let mut again = Vec::new();
+        let mut wait = Duration::ZERO;
+        for (row, verdict) in left.into_iter().zip(verdicts) {
+            if let Verdict::Busy { retry_after, .. } = verdict
+                && retry_after < Duration::from_secs(1)
+            {
+                wait = wait.max(retry_after);
+                again.push(row);
+            } else {
+                known.push((row, verdict));
+            }
+        }
+        if again.is_empty() {
+            return Ok(known);
+        }
+        left = again;
+        tokio::time::sleep(wait).await;
+    }
+    bail!("{call:?}: {} is busy for good", left[0].key)
 }
