@@ -65,7 +65,7 @@ async fn moto_answers_and_stops() {
 /// What a DynamoDB says of its tables.
 async fn tables(url: String) -> String {
     let authorization =
-        "AWS4-HMAC-SHA256 Credential=x/20260101/local/dynamodb/aws4_request, SignedHeaders=host, Signature=x";
+        "AWS4-HMAC-SHA256 Credential=x/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=x";
     let reply = http::post(url, "{}")
         .header("Content-Type", "application/x-amz-json-1.0")
         .header("X-Amz-Target", "DynamoDB_20120810.ListTables")
