@@ -91,7 +91,7 @@ impl SimDisk {
         self.world.lock().short_writes = short;
     }
 
-    /// Bytes all files may have together.
+    /// Bytes all files may have together. With 0 nothing is written at all, not even over what is there.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         self.world.lock().capacity = bytes;
     }
@@ -305,6 +305,9 @@ impl DiskFile for SimFile {
             n = self.disk.below(n) + 1;
         }
         if let Some(capacity) = world.capacity {
+            if capacity == 0 {
+                return Err(full());
+            }
             let used: u64 = world.names.values().map(|inode| inode.lock().len() as u64).sum();
             let room = self.inode.lock().len() as u64 + capacity.saturating_sub(used);
             n = n.min(usize::try_from(room.saturating_sub(offset)).unwrap_or(usize::MAX));

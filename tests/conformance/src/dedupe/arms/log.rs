@@ -85,7 +85,8 @@ impl Way for LogWay {
     async fn fail(&self, failure: Failure) {
         match failure {
             Failure::Refused => self.0.fail_writes(u64::MAX),
-            Failure::Throttled => self.0.set_capacity(Some(self.0.used())),
+            // the end of the log may be marked already, and an append then finds room in what is there
+            Failure::Throttled => self.0.set_capacity(Some(0)),
             Failure::Lost | Failure::Half | Failure::HalfLeft => self.0.fail_syncs(u64::MAX),
         }
     }
