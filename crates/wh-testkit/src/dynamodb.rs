@@ -1,6 +1,5 @@
-//! A DynamoDB emulator (dynalite) of a test's own, in memory. Not AWS: it never enacts TTL deletion.
-
-pub mod moto;
+//! DynamoDB emulators of a test's own, in memory: dynalite, and moto for a second opinion. Not AWS: neither enacts TTL
+//! deletion.
 
 use crate::{Process, free_port, servers};
 use anyhow::Result;
@@ -16,7 +15,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// On a free port; tables are created and deleted at once.
+    /// Dynalite, on a free port; tables are created and deleted at once.
     ///
     /// # Errors
     /// The emulator or node is missing, or it does not come up.
@@ -30,6 +29,28 @@ impl Server {
             .args(["--host", "127.0.0.1", "--port", &port.to_string()])
             .args(["--createTableMs", "0", "--deleteTableMs", "0", "--updateTableMs", "0"])
             .start()?;
+        Self::listening(process, port).await
+    }
+
+    /// Moto, on a free port. It takes seconds to start: one server serves many tests, each with a table of its own.
+    ///
+    /// # Errors
+    /// The emulator or python3 is missing, or it does not come up.
+    ///
+    /// # Cancel safety
+    /// Safe.
+    pub async fn start_moto() -> Result<Self> {
+        let port = free_port()?;
+        let process = Process::launch("moto", "python3")
+            .args(["-m", "moto.server", "--host", "127.0.0.1", "--port", &port.to_string()])
+            .env("PYTHONPATH", servers::moto()?)
+            // nothing of the machine's own is found before it
+            .env("PYTHONNOUSERSITE", "1")
+            .start()?;
+        Self::listening(process, port).await
+    }
+
+    async fn listening(process: Process, port: u16) -> Result<Self> {
         let mut server = Self { process, port };
         server.process.listens(port, START).await?;
         Ok(server)

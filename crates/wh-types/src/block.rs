@@ -125,17 +125,26 @@ pub struct Block {
 }
 
 impl Block {
-    /// The empty block of decision D4 under an id whose outcome is unknown.
+    /// The empty block of decision D4 under its id, whose outcome is unknown.
     #[must_use]
     pub fn probe(&self) -> Self {
+        Self::empty(self.id, self.tenant.clone(), self.table.clone(), self.received)
+    }
+
+    /// The empty block of decision D4 under this id, where only that is left of the block.
+    #[must_use]
+    pub fn empty(id: BlockId, tenant: Tenant, table: Table, received: Timestamp) -> Self {
         Self {
+            id,
+            tenant,
+            table,
+            received,
             rows: 0,
             decoded_bytes: 0,
             encoding: Encoding::Zstd,
             body: Bytes::new(),
             chain: None,
             trace: None,
-            ..self.clone()
         }
     }
 

@@ -57,7 +57,7 @@ async fn dynamodb_answers_and_stops() {
 
 #[tokio::test]
 async fn moto_answers_and_stops() {
-    let server = dynamodb::moto::Server::start().await.unwrap();
+    let server = dynamodb::Server::start_moto().await.unwrap();
     assert_eq!(tables(server.url()).await, "{\"TableNames\": []}");
     server.stop().await.unwrap();
 }

@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::sync::OnceCell;
 use wh_dedupe::dynamodb::{Credentials, Dedupe, Options};
 use wh_testkit::{
-    dynamodb::{Server, moto},
+    dynamodb::Server,
     fault::{Action, Proxy, Rule},
 };
 use wh_types::{BlockId, OsEntropy, Secret};
@@ -29,7 +29,7 @@ pub(super) struct DynamoDb {
 enum From {
     Dynalite,
     /// Started by the first case that needs it.
-    Moto(Arc<OnceCell<moto::Server>>),
+    Moto(Arc<OnceCell<Server>>),
     Given(String),
 }
 
@@ -100,7 +100,7 @@ impl Arm for DynamoDb {
                 let url = server.url();
                 (Some(server), url)
             }
-            From::Moto(server) => (None, server.get_or_try_init(moto::Server::start).await?.url()),
+            From::Moto(server) => (None, server.get_or_try_init(Server::start_moto).await?.url()),
             From::Given(url) => (None, url.clone()),
         };
         let table = format!("wh-conf-{}", BlockId::draw(&OsEntropy));

@@ -6,13 +6,12 @@
 
 use super::{Act, Claims, Held};
 use crate::ingest::coalesce::{Publishing, attempt::Times};
-use bytes::Bytes;
 use futures::future::join_all;
 use std::{collections::BTreeMap, sync::Arc};
 use tokio::time::timeout;
 use wh_dedupe::{Origin, Ticket, Under};
 use wh_mq::Receipt;
-use wh_types::{Block, BlockId, Encoding, Table, Tenant, Timestamp};
+use wh_types::{Block, BlockId, Table, Tenant, Timestamp};
 
 /// What became of a lapsed claim's row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,18 +56,7 @@ impl Claims {
         for one in lapsed.iter().filter(|one| askable(&one.origin, under, half, now)) {
             blocks.insert(one.origin.block, Fate::Open);
         }
-        let probe = |id: &BlockId| Block {
-            id: *id,
-            tenant: tenant.clone(),
-            table: table.clone(),
-            received: now,
-            rows: 0,
-            decoded_bytes: 0,
-            encoding: Encoding::Zstd,
-            body: Bytes::new(),
-            chain: None,
-            trace: None,
-        };
+        let probe = |id: &BlockId| Block::empty(*id, tenant.clone(), table.clone(), now);
         let probes: Vec<Block> = blocks.keys().map(probe).collect();
         let fates = ask(publishing, &probes).await;
         for (block, fate) in probes.iter().zip(fates) {
