@@ -185,6 +185,7 @@ async fn decode(
         // one byte more than allowed tells "exactly the cap" from "more"
         let most = STEP.min(bounds.cap + 1 - before);
         let step = move || {
+            make_room(&mut out, most, bounds.cap + 1);
             let done = decoder.by_ref().take(most as u64).read_to_end(&mut out);
             (decoder, out, done)
         };
@@ -202,6 +203,14 @@ async fn decode(
             return Ok(out.into());
         }
         tokio::task::yield_now().await;
+    }
+}
+
+/// Room for `more` bytes, doubled like a vector doubles its own, but never beyond what can come.
+fn make_room(out: &mut Vec<u8>, more: usize, cap: usize) {
+    if out.capacity() - out.len() < more {
+        let room = (out.capacity() * 2).max(out.len() + more).min(cap);
+        out.reserve_exact(room - out.len());
     }
 }
 

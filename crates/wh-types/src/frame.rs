@@ -98,24 +98,47 @@ pub fn decode(encoding: Encoding, frames: &[u8], limit: usize) -> Result<Vec<u8>
 pub fn reader(encoding: Encoding, frames: Bytes) -> io::Result<Box<dyn Read + Send>> {
     Ok(match encoding {
         Encoding::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(frames.reader())?),
-        Encoding::Lz4 => Box::new(Lz4Frames(Some(lz4_flex::frame::FrameDecoder::new(frames.reader())))),
+        Encoding::Lz4 => Box::new(Lz4Frames::new(frames)),
     })
 }
 
-/// `lz4_flex` ends after one frame; the next begins where its input stands. `None` after the last.
-struct Lz4Frames(Option<lz4_flex::frame::FrameDecoder<bytes::buf::Reader<Bytes>>>);
+/// `lz4_flex` ends after one frame; the next begins where its input stands.
+///
+/// A decoder holds up to 12 MiB by what a frame's header says. It serves the next frame of the same layout too, so that a
+/// body of many frames does not take and give back as much for each. Not for one of another layout: it counts on its
+/// buffers being of the very size that the header names.
+struct Lz4Frames {
+    decoder: lz4_flex::frame::FrameDecoder<bytes::buf::Reader<Bytes>>,
+    layout: Option<Layout>,
+}
+
+/// The bytes of a frame's header that say how its blocks are laid out: flags, and size of a block.
+type Layout = [u8; 2];
+
+impl Lz4Frames {
+    fn new(frames: Bytes) -> Self {
+        let layout = layout(&frames);
+        Self { decoder: lz4_flex::frame::FrameDecoder::new(frames.reader()), layout }
+    }
+}
+
+/// Of the frame that `frames` begins with (LZ4 frame format: magic of 4 bytes, flags, block descriptor).
+fn layout(frames: &[u8]) -> Option<Layout> {
+    frames.get(4..6)?.try_into().ok()
+}
 
 impl Read for Lz4Frames {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        while let Some(frame) = &mut self.0 {
-            let read = frame.read(out)?;
-            if read > 0 || out.is_empty() {
+        loop {
+            let read = self.decoder.read(out)?;
+            let rest = self.decoder.get_ref().get_ref();
+            if read > 0 || out.is_empty() || rest.is_empty() {
                 return Ok(read);
             }
-            let rest = frame.get_ref().get_ref().clone();
-            self.0 = (!rest.is_empty()).then(|| lz4_flex::frame::FrameDecoder::new(rest.reader()));
+            if layout(rest) != self.layout {
+                *self = Self::new(rest.clone());
+            }
         }
-        Ok(0)
     }
 }
 
@@ -160,6 +183,25 @@ mod tests {
             );
             assert_eq!(decode(encoding, b"", 0).unwrap(), b"");
         }
+    }
+
+    #[test]
+    fn lz4_frames_of_many_layouts_are_read_one_after_the_other() {
+        use lz4_flex::frame::{BlockMode, BlockSize, FrameEncoder, FrameInfo};
+        let (mut frames, mut whole) = (Vec::new(), Vec::new());
+        for turn in 0..24_u8 {
+            let size = [BlockSize::Max4MB, BlockSize::Max64KB, BlockSize::Max256KB][usize::from(turn / 2 % 3)];
+            let mode = [BlockMode::Linked, BlockMode::Independent][usize::from(turn / 6 % 2)];
+            let plain: Vec<u8> = (0..u32::from(turn) * 9_000).map(|n| n.to_le_bytes()[1] ^ turn).collect();
+            let info = FrameInfo::new().block_size(size).block_mode(mode).content_checksum(turn % 5 == 0);
+            let mut encoder = FrameEncoder::with_frame_info(info, Vec::new());
+            encoder.write_all(&plain).unwrap();
+            frames.extend(encoder.finish().unwrap());
+            whole.extend(plain);
+        }
+        let mut read = Vec::new();
+        reader(Encoding::Lz4, frames.into()).unwrap().read_to_end(&mut read).unwrap();
+        assert!(read == whole, "{} bytes of {}", read.len(), whole.len());
     }
 
     proptest! {
