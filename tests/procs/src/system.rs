@@ -96,7 +96,7 @@ impl System {
     /// It did not become ready, or the process ended.
     pub async fn ready(&mut self) -> Result<()> {
         let url = self.url("/readyz");
-        self.wavehouse.ready(Duration::from_secs(30), "wavehouse to be ready", || succeeds(url.clone())).await
+        self.wavehouse.ready(Duration::from_secs(120), "wavehouse to be ready", || succeeds(url.clone())).await
     }
 
     /// Starts the process again on the same data and the same port, after it ended.

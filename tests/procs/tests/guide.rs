@@ -50,7 +50,7 @@ async fn the_commands_of_the_guide_on_ingest_print_what_it_says() {
     }
     assert!(commands >= 6, "{commands}");
     // 1, 2, 5, 6, 8, 11 and 12
-    system.holds_ids(7, Duration::from_secs(20)).await.unwrap();
+    system.holds_ids(7, Duration::from_secs(90)).await.unwrap();
     let notes =
         system.engine.query("SELECT groupArray(note) FROM (SELECT note FROM events ORDER BY id)").await.unwrap();
     assert_eq!(notes.trim(), r#"['first','fine','fine','seconds','a comma, and a "quote"','packed','seen']"#);

@@ -160,6 +160,8 @@ async fn two_hundred_slow_uploads_are_held_within_the_budget_and_refused_early()
 #[tokio::test]
 async fn a_client_that_goes_away_gives_back_what_it_held() {
     let system = System::with("ingest:\n  body_budget: 64MiB").await.unwrap();
+    let system =
+        with_server_keys(system, "  body_timeout: 10m\n  body_idle_timeout: 10m\n  request_timeout: 11m").await;
     let mut clients = Vec::new();
     for _ in 0..4 {
         let mut client = TcpStream::connect(("127.0.0.1", system.port())).await.unwrap();
@@ -178,7 +180,7 @@ async fn a_client_that_goes_away_gives_back_what_it_held() {
     .unwrap();
     drop(clients);
     // far sooner than a body that stands still would be given up
-    until(Duration::from_secs(3), "their share to be given back", async || match held(&system).await {
+    until(wait, "their share to be given back", async || match held(&system).await {
         0 => Ok(()),
         bytes => anyhow::bail!("{bytes}"),
     })
@@ -189,12 +191,7 @@ async fn a_client_that_goes_away_gives_back_what_it_held() {
 #[tokio::test]
 async fn a_body_that_stands_still_or_takes_too_long_ends_with_408() {
     let more = "  body_timeout: 2s\n  body_idle_timeout: 500ms\n  request_timeout: 40s";
-    let mut system = System::with("").await.unwrap();
-    let config = system.dir().join("config.yaml");
-    let text = std::fs::read_to_string(&config).unwrap().replace("server:\n", &format!("server:\n{more}\n"));
-    std::fs::write(&config, text).unwrap();
-    system.wavehouse.stop(Duration::from_secs(60)).await.unwrap();
-    system.restart().await.unwrap();
+    let system = with_server_keys(System::with("").await.unwrap(), more).await;
     for (pause, took) in [(5_000, 500), (100, 2_000)] {
         let end = upload(system.port(), 16 * MIB, Duration::from_millis(pause)).await;
         assert_eq!((end.status, end.code.as_str()), (408, "body.timeout"), "{pause}");
@@ -205,4 +202,14 @@ async fn a_body_that_stands_still_or_takes_too_long_ends_with_408() {
         );
     }
     assert_eq!(held(&system).await, 0);
+}
+
+/// Started again with these keys of `server` besides.
+async fn with_server_keys(mut system: System, keys: &str) -> System {
+    let config = system.dir().join("config.yaml");
+    let text = std::fs::read_to_string(&config).unwrap().replace("server:\n", &format!("server:\n{keys}\n"));
+    std::fs::write(&config, text).unwrap();
+    system.wavehouse.stop(Duration::from_secs(60)).await.unwrap();
+    system.restart().await.unwrap();
+    system
 }
