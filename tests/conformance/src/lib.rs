@@ -14,9 +14,11 @@ pub mod dedupe;
 pub mod leases;
 mod ledger;
 pub mod stage;
+mod suite;
 
 pub use arm::{Arm, Ending, Profile, Setup, Stand};
 pub use case::{Case, Needs, Run};
 pub use cases::all;
 pub use ledger::{Counts, Ledger, Tier, Verdict};
 pub use stage::Stage;
+pub use suite::{Check, Plan, Planned, Start};

@@ -1,6 +1,6 @@
 //! Runs the suite: every case on every arm, in parallel, each on a runtime and a queue of its own.
 
-use conformance::{Arm, Case, Counts, Ledger, Verdict, all, arms, cache, crash, dedupe, leases, stage};
+use conformance::{Arm, Case, Counts, Ledger, Planned, Verdict, all, arms, cache, crash, dedupe, leases, stage};
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::{io::Write as _, process::ExitCode, sync::Arc, time::Duration};
 
@@ -60,31 +60,16 @@ fn main() -> ExitCode {
         let name = format!("{}::the_ledger_has_every_case", line.name);
         trials.push(Trial::test(name, move || Ok(ledger.check(&line, counts)?)));
     }
-    match leases::plan() {
-        Ok((planned, checks)) => {
-            trials.extend(planned.into_iter().map(lease_trial));
-            trials.extend(checks.into_iter().map(|(name, check)| Trial::test(name, move || Ok(check?))));
-        }
-        Err(error) => {
-            trials.push(Trial::test("the_leases_can_be_read", move || Err(Failed::from(format!("{error:#}")))))
-        }
-    }
-    match dedupe::plan() {
-        Ok((planned, checks)) => {
-            trials.extend(planned.into_iter().map(dedupe_trial));
-            trials.extend(checks.into_iter().map(|(name, check)| Trial::test(name, move || Ok(check?))));
-        }
-        Err(error) => {
-            trials.push(Trial::test("the_dedupe_stores_can_be_read", move || Err(Failed::from(format!("{error:#}")))))
-        }
-    }
-    match cache::plan() {
-        Ok((planned, checks)) => {
-            trials.extend(planned.into_iter().map(cache_trial));
-            trials.extend(checks.into_iter().map(|(name, check)| Trial::test(name, move || Ok(check?))));
-        }
-        Err(error) => {
-            trials.push(Trial::test("the_caches_can_be_read", move || Err(Failed::from(format!("{error:#}")))))
+    for (of, plan) in [("leases", leases::plan()), ("dedupe_stores", dedupe::plan()), ("caches", cache::plan())] {
+        match plan {
+            Ok((planned, checks)) => {
+                trials.extend(planned.into_iter().map(planned_trial));
+                trials.extend(checks.into_iter().map(|(name, check)| Trial::test(name, move || Ok(check?))));
+            }
+            Err(error) => {
+                let name = format!("the_{of}_can_be_read");
+                trials.push(Trial::test(name, move || Err(Failed::from(format!("{error:#}")))));
+            }
         }
     }
     trials.extend(crash::trials());
@@ -105,33 +90,11 @@ fn trial(name: String, case: Case, arm: Arc<dyn Arm>, run: conformance::Run) -> 
     })
 }
 
-fn lease_trial(planned: leases::Planned) -> Trial {
+fn planned_trial(planned: Planned) -> Trial {
     let name = planned.name.clone();
     match planned.run {
-        Ok((run, arm)) => {
-            let trial = Trial::test(name, move || within(&planned.name, run(&*arm)));
-            if planned.twin { trial.with_kind("twin") } else { trial }
-        }
-        Err(why) => Trial::test(name, || Ok(())).with_kind(why).with_ignored_flag(true),
-    }
-}
-
-fn dedupe_trial(planned: dedupe::Planned) -> Trial {
-    let name = planned.name.clone();
-    match planned.run {
-        Ok((run, arm)) => {
-            let trial = Trial::test(name, move || within(&planned.name, run(&*arm)));
-            if planned.twin { trial.with_kind("twin") } else { trial }
-        }
-        Err(why) => Trial::test(name, || Ok(())).with_kind(why).with_ignored_flag(true),
-    }
-}
-
-fn cache_trial(planned: cache::Planned) -> Trial {
-    let name = planned.name.clone();
-    match planned.run {
-        Ok((run, arm)) => {
-            let trial = Trial::test(name, move || within(&planned.name, run(&*arm)));
+        Ok(start) => {
+            let trial = Trial::test(name, move || within(&planned.name, start()));
             if planned.twin { trial.with_kind("twin") } else { trial }
         }
         Err(why) => Trial::test(name, || Ok(())).with_kind(why).with_ignored_flag(true),

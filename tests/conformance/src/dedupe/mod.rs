@@ -9,83 +9,18 @@ mod stage;
 
 pub use arm::{Arm, Failure, Member, Stand, Way};
 
-use crate::{Counts, Ledger, ledger::Line};
-use anyhow::Context as _;
-use futures::future::LocalBoxFuture;
+use crate::suite::{self, Plan, Suite};
 use std::sync::Arc;
 
-/// What runs a case.
-pub type Run = for<'a> fn(&'a dyn Arm) -> LocalBoxFuture<'a, anyhow::Result<()>>;
-
 /// One case.
-#[derive(Clone, Copy, Debug)]
-pub struct Case {
-    /// `ddNN_` and what is true when it passes.
-    pub name: &'static str,
-    /// What must go wrong in it.
-    pub needs: Option<Failure>,
-    /// What it does.
-    pub run: Run,
-    /// What runs instead where that cannot go wrong.
-    pub twin: Option<Run>,
-}
-
-/// A case on an arm, ready to run.
-#[derive(Clone, Debug)]
-pub struct Planned {
-    /// `arm::case`.
-    pub name: String,
-    /// What runs; an error: it is listed as skipped, for this reason.
-    pub run: Result<(Run, Arc<dyn Arm>), String>,
-    /// Whether it is a twin.
-    pub twin: bool,
-}
-
-/// Whether an arm's counts are what they should be, under the name of the trial that says so.
-pub type Check = (String, anyhow::Result<()>);
+pub type Case = suite::Case<dyn Arm>;
 
 /// Every case on every arm, and a check of each arm's counts.
 ///
 /// # Errors
 /// The matrix or the counts cannot be read.
-pub fn plan() -> anyhow::Result<(Vec<Planned>, Vec<Check>)> {
-    let ledger = Ledger::read(include_str!("../../dedupe.matrix.toml"), include_str!("../../dedupe.expected.toml"))
-        .context("the suite of dedupe")?;
-    let arms: Vec<Arc<dyn Arm>> = arms::all().into_iter().map(Arc::from).collect();
-    let (mut planned, mut checks) = (Vec::new(), Vec::new());
-    for line in ledger.lines() {
-        let arm = arms.iter().find(|arm| arm.name() == line.name);
-        let mut counts = Counts::default();
-        for case in cases::all() {
-            planned.push(place(line, &case, arm, &mut counts));
-        }
-        checks.push((format!("{}::the_ledger_has_every_dedupe_case", line.name), ledger.check(line, counts)));
-    }
-    Ok((planned, checks))
-}
-
-fn place(line: &Line, case: &Case, arm: Option<&Arc<dyn Arm>>, counts: &mut Counts) -> Planned {
-    let name = format!("{}::{}", line.name, case.name);
-    let mut skip = |why: String| {
-        counts.skipped += 1;
-        Planned { name: name.clone(), run: Err(why), twin: false }
-    };
-    if let Some(why) = line.divergences.get(case.name) {
-        return skip(format!("known divergence: {why}"));
-    }
-    let Some(arm) = arm else {
-        return skip(format!("{} unset", line.env.as_deref().unwrap_or("its surroundings are")));
-    };
-    let able = case.needs.is_none_or(|failure| arm.fails(failure));
-    match (able, case.twin) {
-        (true, _) => {
-            counts.cases += 1;
-            Planned { name, run: Ok((case.run, Arc::clone(arm))), twin: false }
-        }
-        (false, Some(twin)) => {
-            counts.twins += 1;
-            Planned { name, run: Ok((twin, Arc::clone(arm))), twin: true }
-        }
-        (false, None) => skip("this cannot go wrong with it, and the case has no twin".to_owned()),
-    }
+pub fn plan() -> anyhow::Result<Plan> {
+    let arms = arms::all().into_iter().map(Arc::from).map(|arm: Arc<dyn Arm>| (arm.name(), arm)).collect();
+    let ledger = [include_str!("../../dedupe.matrix.toml"), include_str!("../../dedupe.expected.toml")];
+    Suite { of: "dedupe", ledger, arms, cases: cases::all() }.plan()
 }

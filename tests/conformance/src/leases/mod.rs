@@ -9,75 +9,18 @@ mod stage;
 
 pub use arm::{Arm, Member, Stand, Way};
 
-use crate::{Counts, Ledger, ledger::Line};
-use anyhow::Context as _;
-use futures::future::LocalBoxFuture;
+use crate::suite::{self, Plan, Suite};
 use std::sync::Arc;
 
-/// What runs a case.
-pub type Run = for<'a> fn(&'a dyn Arm) -> LocalBoxFuture<'a, anyhow::Result<()>>;
-
 /// One case.
-#[derive(Clone, Copy, Debug)]
-pub struct Case {
-    /// `coNN_` and what is true when it passes.
-    pub name: &'static str,
-    /// What it does.
-    pub run: Run,
-    /// What runs instead where leases do not lapse and the store cannot be lost: one process.
-    pub twin: Option<Run>,
-}
-
-/// A case on an arm, ready to run.
-#[derive(Clone, Debug)]
-pub struct Planned {
-    /// `arm::case`.
-    pub name: String,
-    /// What runs; `None`: it is listed as skipped, for this reason.
-    pub run: Result<(Run, Arc<dyn Arm>), String>,
-    /// Whether it is a twin.
-    pub twin: bool,
-}
-
-/// Whether an arm's counts are what they should be, under the name of the trial that says so.
-pub type Check = (String, anyhow::Result<()>);
+pub type Case = suite::Case<dyn Arm>;
 
 /// Every case on every arm, and a check of each arm's counts.
 ///
 /// # Errors
 /// The matrix or the counts cannot be read.
-pub fn plan() -> anyhow::Result<(Vec<Planned>, Vec<Check>)> {
-    let ledger = Ledger::read(include_str!("../../leases.matrix.toml"), include_str!("../../leases.expected.toml"))
-        .context("the suite of leases")?;
-    let arms: Vec<Arc<dyn Arm>> = arms::all().into_iter().map(Arc::from).collect();
-    let (mut planned, mut checks) = (Vec::new(), Vec::new());
-    for line in ledger.lines() {
-        let arm = arms.iter().find(|arm| arm.name() == line.name);
-        let mut counts = Counts::default();
-        for case in cases::all() {
-            planned.push(place(line, &case, arm, &mut counts));
-        }
-        checks.push((format!("{}::the_ledger_has_every_lease_case", line.name), ledger.check(line, counts)));
-    }
-    Ok((planned, checks))
-}
-
-fn place(line: &Line, case: &Case, arm: Option<&Arc<dyn Arm>>, counts: &mut Counts) -> Planned {
-    let name = format!("{}::{}", line.name, case.name);
-    let skip = line.divergences.get(case.name).map(|why| format!("known divergence: {why}"));
-    let Some((arm, None)) = arm.map(|arm| (arm, skip.clone())) else {
-        counts.skipped += 1;
-        let unset = || format!("{} unset", line.env.as_deref().unwrap_or("its surroundings are"));
-        return Planned { name, run: Err(skip.unwrap_or_else(unset)), twin: false };
-    };
-    match case.twin.filter(|_| !arm.lapses()) {
-        Some(twin) => {
-            counts.twins += 1;
-            Planned { name, run: Ok((twin, Arc::clone(arm))), twin: true }
-        }
-        None => {
-            counts.cases += 1;
-            Planned { name, run: Ok((case.run, Arc::clone(arm))), twin: false }
-        }
-    }
+pub fn plan() -> anyhow::Result<Plan> {
+    let arms = arms::all().into_iter().map(Arc::from).map(|arm: Arc<dyn Arm>| (arm.name(), arm)).collect();
+    let ledger = [include_str!("../../leases.matrix.toml"), include_str!("../../leases.expected.toml")];
+    Suite { of: "lease", ledger, arms, cases: cases::all() }.plan()
 }

@@ -4,24 +4,13 @@ mod ending;
 mod faults;
 mod serving;
 
-use super::Case;
+use super::{Arm, Case};
+use crate::suite::cases;
 
-/// Makes a list of cases out of async functions of the same name.
-macro_rules! cases {
-    ($($name:ident $(twin $twin:ident)?),* $(,)?) => {
-        /// The cases of this file.
-        pub(super) const CASES: &[$crate::cache::Case] = &[$(
-            $crate::cache::Case {
-                name: stringify!($name),
-                run: |arm| Box::pin($name(arm)),
-                twin: cases!(@twin $($twin)?),
-            },
-        )*];
-    };
-    (@twin) => { None };
-    (@twin $twin:ident) => { Some(|arm| Box::pin($twin(arm))) };
+/// What a case with a twin needs: a store that is not the process itself, and can be lost.
+fn can(arm: &dyn Arm) -> bool {
+    arm.is_shared()
 }
-use cases;
 
 /// Every case.
 pub(super) fn all() -> Vec<Case> {

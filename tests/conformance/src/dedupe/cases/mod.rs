@@ -6,27 +6,13 @@ mod life;
 mod releasing;
 mod reserving;
 
-use super::Case;
+use super::{Arm, Case, Failure};
+use crate::suite::cases;
 
-/// Makes a list of cases out of async functions of the same name.
-macro_rules! cases {
-    ($($name:ident $(needs $failure:ident twin $twin:ident)?),* $(,)?) => {
-        /// The cases of this file.
-        pub(super) const CASES: &[$crate::dedupe::Case] = &[$(
-            $crate::dedupe::Case {
-                name: stringify!($name),
-                needs: cases!(@needs $($failure)?),
-                run: |arm| Box::pin($name(arm)),
-                twin: cases!(@twin $($twin)?),
-            },
-        )*];
-    };
-    (@needs) => { None };
-    (@needs $failure:ident) => { Some($crate::dedupe::Failure::$failure) };
-    (@twin) => { None };
-    (@twin $twin:ident) => { Some(|arm| Box::pin($twin(arm))) };
+/// What a case with a twin needs: that this can go wrong.
+fn can(arm: &dyn Arm, failure: Failure) -> bool {
+    arm.fails(failure)
 }
-use cases;
 
 /// Every case.
 pub(super) fn all() -> Vec<Case> {
