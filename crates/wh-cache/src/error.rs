@@ -1,19 +1,13 @@
 //! What can go wrong with a cache, by kind. The class says what to do about it; no query fails of it.
 
-use std::{borrow::Cow, error::Error as StdError, time::Duration};
-use wh_types::Class;
+use std::{borrow::Cow, time::Duration};
+use wh_types::{Class, Failure, FailureKind};
 
 /// What fails, or not.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// A failed operation on a cache: what failed, and why.
-#[derive(Debug, thiserror::Error)]
-#[error("{op}: {kind}")]
-pub struct Error {
-    kind: Kind,
-    op: &'static str,
-    source: Option<Box<dyn StdError + Send + Sync>>,
-}
+pub type Error = Failure<Kind>;
 
 /// The kinds of failure.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -51,55 +45,32 @@ pub enum Kind {
     Bug(Cow<'static, str>),
 }
 
-impl Error {
-    /// A failure of `op`.
-    #[must_use]
-    pub fn new(op: &'static str, kind: Kind) -> Self {
-        Self { kind, op, source: None }
-    }
-
-    /// The same with the error that caused it.
-    #[must_use]
-    pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        self.source = Some(source.into());
-        self
-    }
-
-    /// The kind of failure.
-    #[must_use]
-    pub fn kind(&self) -> &Kind {
-        &self.kind
-    }
-
-    /// What to do about it.
-    #[must_use]
-    pub fn class(&self) -> Class {
-        match self.kind {
-            Kind::Invalid(_) => Class::Invalid,
-            Kind::Unavailable | Kind::Disconnected => Class::Unavailable,
-            Kind::TimedOut => Class::Unknown,
-            Kind::Refused(_) | Kind::Forbidden(_) => Class::Denied,
-            Kind::Full => Class::Exhausted { retry_after: Duration::from_secs(5) },
-            Kind::Corrupt(_) => Class::Corrupt,
-            Kind::Stopping => Class::Stopping,
-            Kind::Bug(_) => Class::Bug,
+impl FailureKind for Kind {
+    fn class(&self) -> Class {
+        match *self {
+            Self::Invalid(_) => Class::Invalid,
+            Self::Unavailable | Self::Disconnected => Class::Unavailable,
+            Self::TimedOut => Class::Unknown,
+            Self::Refused(_) | Self::Forbidden(_) => Class::Denied,
+            Self::Full => Class::Exhausted { retry_after: Duration::from_secs(5) },
+            Self::Corrupt(_) => Class::Corrupt,
+            Self::Stopping => Class::Stopping,
+            Self::Bug(_) => Class::Bug,
         }
     }
 
-    /// The stable code of this failure in logs.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self.kind {
-            Kind::Invalid(_) => "cache.invalid",
-            Kind::Unavailable => "cache.unavailable",
-            Kind::Disconnected => "cache.disconnected",
-            Kind::TimedOut => "cache.timed_out",
-            Kind::Refused(_) => "cache.refused",
-            Kind::Forbidden(_) => "cache.forbidden",
-            Kind::Full => "cache.full",
-            Kind::Corrupt(_) => "cache.corrupt",
-            Kind::Stopping => "cache.stopping",
-            Kind::Bug(_) => "cache.bug",
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Invalid(_) => "cache.invalid",
+            Self::Unavailable => "cache.unavailable",
+            Self::Disconnected => "cache.disconnected",
+            Self::TimedOut => "cache.timed_out",
+            Self::Refused(_) => "cache.refused",
+            Self::Forbidden(_) => "cache.forbidden",
+            Self::Full => "cache.full",
+            Self::Corrupt(_) => "cache.corrupt",
+            Self::Stopping => "cache.stopping",
+            Self::Bug(_) => "cache.bug",
         }
     }
 }

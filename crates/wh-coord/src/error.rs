@@ -1,19 +1,13 @@
 //! What can go wrong with leases, by kind. The class says what to do about it.
 
-use std::{borrow::Cow, error::Error as StdError};
-use wh_types::Class;
+use std::borrow::Cow;
+use wh_types::{Class, Failure, FailureKind};
 
 /// What a coordinator's method gives.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// A failed operation on leases: what failed, and why.
-#[derive(Debug, thiserror::Error)]
-#[error("{op}: {kind}")]
-pub struct Error {
-    kind: Kind,
-    op: &'static str,
-    source: Option<Box<dyn StdError + Send + Sync>>,
-}
+pub type Error = Failure<Kind>;
 
 /// The kinds of failure.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -48,55 +42,32 @@ pub enum Kind {
     Bug(Cow<'static, str>),
 }
 
-impl Error {
-    /// A failure of `op`.
-    #[must_use]
-    pub fn new(op: &'static str, kind: Kind) -> Self {
-        Self { kind, op, source: None }
-    }
-
-    /// The same with the error that caused it.
-    #[must_use]
-    pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        self.source = Some(source.into());
-        self
-    }
-
-    /// The kind of failure.
-    #[must_use]
-    pub fn kind(&self) -> &Kind {
-        &self.kind
-    }
-
-    /// What to do about it.
-    #[must_use]
-    pub fn class(&self) -> Class {
-        match self.kind {
-            Kind::Invalid(_) => Class::Invalid,
-            Kind::Unavailable => Class::Unavailable,
-            Kind::Unknown => Class::Unknown,
-            Kind::Denied(_) => Class::Denied,
-            Kind::NotFound(_) => Class::NotFound,
-            Kind::Conflict => Class::Conflict,
-            Kind::Ended => Class::Fenced,
-            Kind::Stopping => Class::Stopping,
-            Kind::Bug(_) => Class::Bug,
+impl FailureKind for Kind {
+    fn class(&self) -> Class {
+        match *self {
+            Self::Invalid(_) => Class::Invalid,
+            Self::Unavailable => Class::Unavailable,
+            Self::Unknown => Class::Unknown,
+            Self::Denied(_) => Class::Denied,
+            Self::NotFound(_) => Class::NotFound,
+            Self::Conflict => Class::Conflict,
+            Self::Ended => Class::Fenced,
+            Self::Stopping => Class::Stopping,
+            Self::Bug(_) => Class::Bug,
         }
     }
 
-    /// The stable code of this failure in logs.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self.kind {
-            Kind::Invalid(_) => "lease.invalid",
-            Kind::Unavailable => "lease.unavailable",
-            Kind::Unknown => "lease.outcome_unknown",
-            Kind::Denied(_) => "lease.denied",
-            Kind::NotFound(_) => "lease.not_found",
-            Kind::Conflict => "lease.conflict",
-            Kind::Ended => "lease.ended",
-            Kind::Stopping => "lease.stopping",
-            Kind::Bug(_) => "lease.bug",
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Invalid(_) => "lease.invalid",
+            Self::Unavailable => "lease.unavailable",
+            Self::Unknown => "lease.outcome_unknown",
+            Self::Denied(_) => "lease.denied",
+            Self::NotFound(_) => "lease.not_found",
+            Self::Conflict => "lease.conflict",
+            Self::Ended => "lease.ended",
+            Self::Stopping => "lease.stopping",
+            Self::Bug(_) => "lease.bug",
         }
     }
 }

@@ -1,19 +1,13 @@
 //! What can go wrong with the dedupe store, by kind. The class says what to do about it.
 
-use std::{borrow::Cow, error::Error as StdError, time::Duration};
-use wh_types::Class;
+use std::{borrow::Cow, time::Duration};
+use wh_types::{Class, Failure, FailureKind};
 
 /// What a store's method gives.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// A failed operation on the dedupe store: what failed, and why.
-#[derive(Debug, thiserror::Error)]
-#[error("{op}: {kind}")]
-pub struct Error {
-    kind: Kind,
-    op: &'static str,
-    source: Option<Box<dyn StdError + Send + Sync>>,
-}
+pub type Error = Failure<Kind>;
 
 /// The kinds of failure.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -62,61 +56,38 @@ pub enum Kind {
     Bug(Cow<'static, str>),
 }
 
-impl Error {
-    /// A failure of `op`.
-    #[must_use]
-    pub fn new(op: &'static str, kind: Kind) -> Self {
-        Self { kind, op, source: None }
-    }
-
-    /// The same with the error that caused it.
-    #[must_use]
-    pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        self.source = Some(source.into());
-        self
-    }
-
-    /// The kind of failure.
-    #[must_use]
-    pub fn kind(&self) -> &Kind {
-        &self.kind
-    }
-
-    /// What to do about it.
-    #[must_use]
-    pub fn class(&self) -> Class {
-        match self.kind {
-            Kind::Invalid(_) => Class::Invalid,
-            Kind::Unavailable => Class::Unavailable,
-            Kind::Exhausted { retry_after, .. } => Class::Exhausted { retry_after },
-            Kind::Unknown => Class::Unknown,
-            Kind::Denied(_) => Class::Denied,
-            Kind::NotFound(_) => Class::NotFound,
-            Kind::Held(_) => Class::Conflict,
-            Kind::Unsupported(_) => Class::Unsupported,
-            Kind::Lost => Class::Fenced,
-            Kind::Stopping => Class::Stopping,
-            Kind::Corrupt(_) => Class::Corrupt,
-            Kind::Bug(_) => Class::Bug,
+impl FailureKind for Kind {
+    fn class(&self) -> Class {
+        match *self {
+            Self::Invalid(_) => Class::Invalid,
+            Self::Unavailable => Class::Unavailable,
+            Self::Exhausted { retry_after, .. } => Class::Exhausted { retry_after },
+            Self::Unknown => Class::Unknown,
+            Self::Denied(_) => Class::Denied,
+            Self::NotFound(_) => Class::NotFound,
+            Self::Held(_) => Class::Conflict,
+            Self::Unsupported(_) => Class::Unsupported,
+            Self::Lost => Class::Fenced,
+            Self::Stopping => Class::Stopping,
+            Self::Corrupt(_) => Class::Corrupt,
+            Self::Bug(_) => Class::Bug,
         }
     }
 
-    /// The stable code of this failure in logs.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self.kind {
-            Kind::Invalid(_) => "dedupe.invalid",
-            Kind::Unavailable => "dedupe.unavailable",
-            Kind::Exhausted { .. } => "dedupe.exhausted",
-            Kind::Unknown => "dedupe.outcome_unknown",
-            Kind::Denied(_) => "dedupe.denied",
-            Kind::NotFound(_) => "dedupe.not_found",
-            Kind::Held(_) => "dedupe.held",
-            Kind::Unsupported(_) => "dedupe.unsupported",
-            Kind::Lost => "dedupe.lost",
-            Kind::Stopping => "dedupe.stopping",
-            Kind::Corrupt(_) => "dedupe.corrupt",
-            Kind::Bug(_) => "dedupe.bug",
+    fn code(&self) -> &'static str {
+        match self {
+            Self::Invalid(_) => "dedupe.invalid",
+            Self::Unavailable => "dedupe.unavailable",
+            Self::Exhausted { .. } => "dedupe.exhausted",
+            Self::Unknown => "dedupe.outcome_unknown",
+            Self::Denied(_) => "dedupe.denied",
+            Self::NotFound(_) => "dedupe.not_found",
+            Self::Held(_) => "dedupe.held",
+            Self::Unsupported(_) => "dedupe.unsupported",
+            Self::Lost => "dedupe.lost",
+            Self::Stopping => "dedupe.stopping",
+            Self::Corrupt(_) => "dedupe.corrupt",
+            Self::Bug(_) => "dedupe.bug",
         }
     }
 }

@@ -1,19 +1,13 @@
 //! What can go wrong at the queue, by kind. The class says what to do about it.
 
-use std::{borrow::Cow, error::Error as StdError, time::Duration};
-use wh_types::Class;
+use std::{borrow::Cow, time::Duration};
+use wh_types::{Class, Failure, FailureKind};
 
 /// What a broker's method gives.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// A failed operation on the queue: what failed, at what, and why.
-#[derive(Debug, thiserror::Error)]
-#[error("{op}: {kind}")]
-pub struct Error {
-    kind: Kind,
-    op: &'static str,
-    source: Option<Box<dyn StdError + Send + Sync>>,
-}
+pub type Error = Failure<Kind>;
 
 /// The kinds of failure.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -68,64 +62,41 @@ pub enum Kind {
     Bug(Cow<'static, str>),
 }
 
-impl Error {
-    /// A failure of `op`.
-    #[must_use]
-    pub fn new(op: &'static str, kind: Kind) -> Self {
-        Self { kind, op, source: None }
-    }
-
-    /// The same with the error that caused it.
-    #[must_use]
-    pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        self.source = Some(source.into());
-        self
-    }
-
-    /// The kind of failure.
-    #[must_use]
-    pub fn kind(&self) -> &Kind {
-        &self.kind
-    }
-
-    /// What to do about it.
-    #[must_use]
-    pub fn class(&self) -> Class {
-        match self.kind {
-            Kind::BadBlock(_) => Class::Invalid,
-            Kind::NotFound(_) => Class::NotFound,
-            Kind::UnitHeld(_) => Class::Conflict,
-            Kind::Full { retry_after, .. } => Class::Exhausted { retry_after },
-            Kind::NoSpace => Class::Exhausted { retry_after: Duration::from_secs(30) },
-            Kind::Unavailable => Class::Unavailable,
-            Kind::Unknown => Class::Unknown,
-            Kind::Fenced => Class::Fenced,
-            Kind::Stopping => Class::Stopping,
-            Kind::Denied(_) | Kind::Folder(_) => Class::Denied,
-            Kind::Unsupported(_) => Class::Unsupported,
-            Kind::Corrupt(_) => Class::Corrupt,
-            Kind::Bug(_) => Class::Bug,
+impl FailureKind for Kind {
+    fn class(&self) -> Class {
+        match *self {
+            Self::BadBlock(_) => Class::Invalid,
+            Self::NotFound(_) => Class::NotFound,
+            Self::UnitHeld(_) => Class::Conflict,
+            Self::Full { retry_after, .. } => Class::Exhausted { retry_after },
+            Self::NoSpace => Class::Exhausted { retry_after: Duration::from_secs(30) },
+            Self::Unavailable => Class::Unavailable,
+            Self::Unknown => Class::Unknown,
+            Self::Fenced => Class::Fenced,
+            Self::Stopping => Class::Stopping,
+            Self::Denied(_) | Self::Folder(_) => Class::Denied,
+            Self::Unsupported(_) => Class::Unsupported,
+            Self::Corrupt(_) => Class::Corrupt,
+            Self::Bug(_) => Class::Bug,
         }
     }
 
-    /// The stable code of this failure in HTTP answers and logs.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self.kind {
-            Kind::BadBlock(_) => "queue.bad_block",
-            Kind::NotFound(_) => "queue.not_found",
-            Kind::UnitHeld(_) => "queue.unit_held",
-            Kind::Full { .. } => "queue.full",
-            Kind::NoSpace => "queue.no_space",
-            Kind::Unavailable => "queue.unavailable",
-            Kind::Unknown => "queue.outcome_unknown",
-            Kind::Fenced => "queue.fenced",
-            Kind::Stopping => "queue.stopping",
-            Kind::Denied(_) => "queue.denied",
-            Kind::Unsupported(_) => "queue.unsupported",
-            Kind::Corrupt(_) => "queue.corrupt",
-            Kind::Folder(_) => "queue.folder",
-            Kind::Bug(_) => "queue.bug",
+    fn code(&self) -> &'static str {
+        match self {
+            Self::BadBlock(_) => "queue.bad_block",
+            Self::NotFound(_) => "queue.not_found",
+            Self::UnitHeld(_) => "queue.unit_held",
+            Self::Full { .. } => "queue.full",
+            Self::NoSpace => "queue.no_space",
+            Self::Unavailable => "queue.unavailable",
+            Self::Unknown => "queue.outcome_unknown",
+            Self::Fenced => "queue.fenced",
+            Self::Stopping => "queue.stopping",
+            Self::Denied(_) => "queue.denied",
+            Self::Unsupported(_) => "queue.unsupported",
+            Self::Corrupt(_) => "queue.corrupt",
+            Self::Folder(_) => "queue.folder",
+            Self::Bug(_) => "queue.bug",
         }
     }
 }
