@@ -32,6 +32,7 @@ struct Inner {
     options: Options,
     access: ArcSwap<Access>,
     pool_key: String,
+    address: String,
     http: legacy::Client<Connector, Pieces>,
     slots: Arc<Semaphore>,
     known: ArcSwapOption<ServerSettings>,
@@ -51,6 +52,7 @@ impl Client {
     pub fn new(options: Options) -> Result<Self> {
         let target = options.target()?;
         let pool_key = format!("{}@{}{} {}", options.user, target.origin, target.path, options.database);
+        let address = format!("{}{}", target.origin, target.path);
         let http = legacy::Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(options.idle_timeout)
@@ -58,7 +60,7 @@ impl Client {
             .build(connector::new(options.connect_timeout, target.origin.starts_with("https:"))?);
         let slots = Arc::new(Semaphore::new(options.max_connections.min(Semaphore::MAX_PERMITS)));
         let access = ArcSwap::from_pointee(Access { target, password: options.password.clone() });
-        Ok(Self(Arc::new(Inner { options, access, pool_key, http, slots, known: ArcSwapOption::empty() })))
+        Ok(Self(Arc::new(Inner { options, access, pool_key, address, http, slots, known: ArcSwapOption::empty() })))
     }
 
     /// Uses another password from the next request on; clones too.
@@ -76,6 +78,12 @@ impl Client {
     #[must_use]
     pub fn database(&self) -> &str {
         &self.0.options.database
+    }
+
+    /// Where the server is: its origin and path. Equal for clients of one server, whatever their users and databases.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.0.address
     }
 
     /// Whose trouble a failure is that is not one table's: equal for clients that share server, user and database.

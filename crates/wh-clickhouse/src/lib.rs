@@ -19,6 +19,7 @@ mod inflate;
 mod insert;
 mod options;
 mod query;
+mod relations;
 mod request;
 mod schema;
 pub mod sql;
@@ -32,6 +33,7 @@ pub use form::LONGEST_VALUE as LONGEST_PARAMETER;
 pub use insert::{Insert, Inserted};
 pub use options::Options;
 pub use query::Query;
+pub use relations::{Reads, Relations, TableRef};
 pub use schema::{
     Column, ColumnKind, Discovery, DiscoveryOptions, DiscoveryStats, Schema, SchemaHandle, ServerSettings, TableSchema,
 };

@@ -1,6 +1,6 @@
 //! The boot configuration, resolved: every value there, checked, in its own type. What each means stands in `table.rs`.
 
-use crate::{Dedupe, DedupeRules, SecretSource};
+use crate::{CacheBackend, Dedupe, DedupeRules, SecretSource};
 use std::{collections::BTreeMap, net::IpAddr, path::PathBuf, time::Duration};
 use wh_types::{Encoding, Secret};
 
@@ -180,13 +180,6 @@ pub enum CoordBackend {
     Nats,
 }
 
-/// Where answers of queries are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CacheBackend {
-    /// Nowhere.
-    None,
-}
-
 /// How strictly rows are judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
@@ -292,8 +285,16 @@ pub struct TenantDefaults {
     pub clickhouse: ClickHouse,
     /// How events are told apart.
     pub dedupe: DedupeRules,
+    /// The role of who presents nothing.
+    pub default_role: Option<String>,
+    /// The file of pipes, where there is one.
+    pub pipes_file: Option<PathBuf>,
     /// Most rows of a query that names no limit.
     pub default_max_rows: u64,
+    /// The longest life of a kept answer; zero: none is kept.
+    pub cache_ttl: Duration,
+    /// The size of the steps in which ages in queries move; zero: none.
+    pub timestamp_bucket: Duration,
     /// How often columns are read again.
     pub schema_refresh_interval: Duration,
     /// How often a quiet stream gets a comment.

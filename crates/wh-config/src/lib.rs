@@ -5,6 +5,7 @@
 
 mod amount;
 mod boot;
+mod cache;
 mod config;
 mod dedupe;
 mod environment;
@@ -26,8 +27,9 @@ mod value;
 #[cfg(test)]
 mod tests;
 
+pub use cache::{CacheBackend, MemoryCache, RedisCache, RedisLogin, RedisMode};
 pub use config::{
-    Auth, CacheBackend, ClickHouse, Config, Coord, CoordBackend, EmbeddedQueue, Ingest, Log, LogFormat, LogLevel, Mode,
+    Auth, ClickHouse, Config, Coord, CoordBackend, EmbeddedQueue, Ingest, Log, LogFormat, LogLevel, Mode,
     Mq, NatsCredentials, NatsQueue, NatsTls, Prometheus, QueueBackend, Roles, Server, TenantDefaults,
 };
 pub use dedupe::{Dedupe, DedupeBackend, DedupeRule, DedupeRules, DynamoDb, OnOutage};

@@ -3,6 +3,7 @@
 use crate::{
     Config, Environment, Finding, Findings, Level, Origin, Program, QueueBackend,
     amount::{parse_size, show_size},
+    cache,
     environment::CONFIG,
     file,
     key::{Default, Kind},
@@ -81,6 +82,7 @@ pub fn load_for(program: Option<Program>, file: Option<&Path>, environment: &Env
     if config.mq.backend == QueueBackend::Nats {
         findings.extend(nats::unreadable(&config.mq.nats));
     }
+    findings.extend(cache::unreadable(&config.cache));
     findings.sort_by_key(|finding| finding.level);
     if findings.iter().any(|finding| finding.level == Level::Error) {
         return Err(Findings(findings));

@@ -201,7 +201,7 @@ pub(crate) fn unreadable(queue: &NatsQueue) -> Vec<Finding> {
     of_secret.into_iter().chain(of_tls).collect()
 }
 
-fn openable(file: &Path) -> io::Result<()> {
+pub(crate) fn openable(file: &Path) -> io::Result<()> {
     match File::open(file)?.metadata()?.is_file() {
         true => Ok(()),
         false => Err(io::Error::other("is no file")),

@@ -1,8 +1,8 @@
 //! From single values to a [`Config`]: every type, and the rules that bind several keys. Pure.
 
 use crate::{
-    Auth, CacheBackend, ClickHouse, Config, Coord, CoordBackend, EmbeddedQueue, Ingest, Log, LogFormat, LogLevel, Mode,
-    Mq, Prometheus, QueueBackend, Roles, SecretSource, Server, TenantDefaults, boot, dedupe,
+    Auth, ClickHouse, Config, Coord, CoordBackend, EmbeddedQueue, Ingest, Log, LogFormat, LogLevel, Mode,
+    Mq, Prometheus, QueueBackend, Roles, SecretSource, Server, TenantDefaults, boot, cache, dedupe,
     finding::Finding,
     layers::{Origin, Values},
     nats,
@@ -12,6 +12,7 @@ use crate::{
 use std::{
     collections::{BTreeMap, BTreeSet},
     net::{IpAddr, Ipv4Addr},
+    path::PathBuf,
     time::Duration,
 };
 use wh_types::{Encoding, Secret};
@@ -74,7 +75,7 @@ impl<'a> Take<'a> {
         }
     }
 
-    fn u64(&mut self, path: &'static str) -> u64 {
+    pub(crate) fn u64(&mut self, path: &'static str) -> u64 {
         self.number(path).unwrap_or(1)
     }
 
@@ -154,11 +155,7 @@ pub(crate) fn config(take: &mut Take<'_>) -> Config {
             nats,
         },
         coord: coord(take),
-        cache: {
-            // the only word its key takes
-            let _ = take.text("cache.backend");
-            CacheBackend::None
-        },
+        cache: cache::backend(take),
         dedupe: store,
         ingest: ingest(take, units),
         auth,
@@ -167,7 +164,11 @@ pub(crate) fn config(take: &mut Take<'_>) -> Config {
         tenant_defaults: TenantDefaults {
             clickhouse: clickhouse(take),
             dedupe: dedupe::rules(take),
+            default_role: take.optional("tenant_defaults.default_role").map(str::to_owned),
+            pipes_file: take.optional("tenant_defaults.pipes.file").map(PathBuf::from),
             default_max_rows: take.u64("tenant_defaults.query.default_max_rows"),
+            cache_ttl: take.span("tenant_defaults.query.cache_ttl"),
+            timestamp_bucket: take.span("tenant_defaults.query.timestamp_bucket_seconds"),
             schema_refresh_interval: take.span("tenant_defaults.schema.refresh_interval"),
             stream_keepalive_interval: take.span("tenant_defaults.stream.keepalive_interval"),
             queue_max_bytes: take.u64("tenant_defaults.mq.max_bytes_gb").saturating_mul(GB),
@@ -182,6 +183,7 @@ pub(crate) fn config(take: &mut Take<'_>) -> Config {
     take.findings.extend(boot::judge(&shape));
     let rules = &config.tenant_defaults.dedupe;
     take.findings.extend(dedupe::judge(roles, config.mq.backend, &config.dedupe, rules, &shape.given));
+    take.findings.extend(cache::judge(roles, config.mq.backend, &config.cache, &shape.given));
     config
 }
 

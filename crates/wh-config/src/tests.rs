@@ -118,14 +118,14 @@ fn the_nearest_name_is_offered() {
 #[test]
 fn keys_of_later_parts_are_refused_with_that_said() {
     refused(
-        "otel: {enabled: true}\nclickhouse: {password: x}\ncache: {redis: {addrs: [a]}}\ntenant_defaults: {dlq: {}}\n",
-        &[("WH_CACHE_REDIS_MODE", "cluster"), ("WH_CH_PASSWORD", "hush"), ("WH_SETTINGS_DIR", "/etc/wh")],
+        "otel: {enabled: true}\nclickhouse: {password: x}\ncache: {l1_max_cost: 1}\ntenant_defaults: {dlq: {}}\n",
+        &[("WH_OTEL_ENABLED", "true"), ("WH_CH_PASSWORD", "hush"), ("WH_SETTINGS_DIR", "/etc/wh")],
         &[
             "otel in ",
             "clickhouse in ",
-            "cache.redis in ",
+            "cache.l1_max_cost in ",
             "tenant_defaults.dlq in ",
-            "WH_CACHE_REDIS_MODE: is no variable of ours (this version does not have it yet",
+            "WH_OTEL_ENABLED: is no variable of ours (this version does not have it yet",
             "WH_CH_PASSWORD: is no variable of ours (its keys are under tenant_defaults.clickhouse",
             "WH_SETTINGS_DIR: ",
         ],

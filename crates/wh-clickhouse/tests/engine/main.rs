@@ -8,6 +8,7 @@ mod faults;
 mod insert;
 mod provoke;
 mod query;
+mod relations;
 mod types;
 mod upload;
 mod users;
