@@ -128,6 +128,7 @@ fn api(encoding: Encoding, delay: Duration) -> Api {
     let parts = Parts {
         broker: Arc::new(Null(delay)),
         dedupe: None,
+        cache: None,
         tenants: vec![tenant],
         operator_key: OperatorKey::new(None),
         clock: Arc::new(SystemClock),

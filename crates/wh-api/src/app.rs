@@ -1,10 +1,12 @@
 //! What every handler shares.
 
 use crate::{
-    ApiOptions, Check, DedupeStore, OperatorKey, Tenants, Version,
+    AnswerCache, ApiOptions, Check, DedupeStore, Invalidation, OperatorKey, Tenants, Version,
+    answers::Answers,
     budget::Budget,
     ingest::{Claims, PublishOptions, Publishing, Waits},
     metrics::Meters,
+    query::Seams,
     served::Served,
     stream::{Hub, hub},
 };
@@ -22,6 +24,8 @@ pub struct Parts {
     pub broker: Arc<dyn Broker>,
     /// Where keys of events and requests are kept, where that is anywhere.
     pub dedupe: Option<DedupeStore>,
+    /// Where answers of reads are kept, where that is anywhere.
+    pub cache: Option<AnswerCache>,
     /// Whom it serves.
     pub tenants: Tenants,
     /// What opens `/v1/ops`.
@@ -62,6 +66,11 @@ pub(crate) struct App {
     pub(crate) budget: Budget,
     /// The same for answers of ClickHouse.
     pub(crate) answers: Budget,
+    /// Answers that are shared and kept.
+    pub(crate) kept: Answers,
+    /// What ends them, where they are kept.
+    pub(crate) invalidation: Option<Invalidation>,
+    pub(crate) seams: Seams,
     pub(crate) publishing: Arc<Publishing>,
     /// Requests that wait for their rows to be committed.
     pub(crate) waits: Waits,
@@ -108,13 +117,28 @@ impl App {
         };
         let largest = largest_request(&options);
         let budget = Budget::with_reserve(options.held_bytes, largest, options.held_patience);
+        let answers = Budget::new(options.answers_held_bytes.max(options.answer_bytes), options.held_patience);
+        let invalidation = parts.cache.as_ref().map(|cache| {
+            let tenants = parts.tenants.iter().map(|one| (one.tenant.clone(), &one.clickhouse));
+            Invalidation::new(Arc::clone(&cache.store), tenants)
+        });
+        let clock = Arc::clone(&publishing.clock);
         let of_tenant =
             || Budget::with_reserve(options.tenant_held_bytes, largest, options.held_patience).within(&budget);
         Self {
             served: Served::new(parts.tenants, of_tenant),
             key: parts.operator_key,
             budget: budget.clone(),
-            answers: Budget::new(options.answers_held_bytes.max(options.answer_bytes), options.held_patience),
+            kept: Answers::new(
+                parts.cache,
+                Arc::clone(&publishing.broker),
+                clock,
+                Arc::clone(&meters),
+                answers.clone(),
+            ),
+            answers,
+            invalidation,
+            seams: Seams::default(),
             publishing: Arc::new(publishing),
             waits: Waits::default(),
             meters,

@@ -72,6 +72,13 @@ impl Budget {
         Ok(Held { permit, reserve, bytes, budget: self.clone(), above })
     }
 
+    /// Takes a share of a budget without one above it, if it is free now.
+    pub(crate) fn try_take(&self, bytes: usize) -> Option<Held> {
+        let grains = u32::try_from(bytes.div_ceil(GRAIN).max(1)).ok().filter(|_| self.above.is_none())?;
+        let permit = Arc::clone(&self.permits).try_acquire_many_owned(grains).ok()?;
+        Some(Held { permit, reserve: None, bytes, budget: self.clone(), above: None })
+    }
+
     async fn acquire(&self, bytes: usize) -> Result<(OwnedSemaphorePermit, Option<OwnedSemaphorePermit>), ApiError> {
         let grains = bytes.div_ceil(GRAIN).max(1);
         let few = u32::try_from(grains).ok().filter(|_| grains <= self.all);

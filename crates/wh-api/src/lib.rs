@@ -6,6 +6,7 @@
 //! A request's way: tenant, credentials, table, form, body, and then what its path is about. Whatever fails has one
 //! form, with a code from one table ([`errors_markdown`]).
 
+mod answers;
 mod api;
 mod app;
 mod auth;
@@ -32,6 +33,7 @@ mod stream;
 mod tenant;
 mod types;
 
+pub use answers::{AnswerCache, Invalidation};
 pub use api::Api;
 pub use app::{Parts, RenderMetrics};
 pub use auth::OperatorKey;

@@ -22,6 +22,8 @@ pub struct ApiOptions {
     /// Whether `/readyz` asks the queue for its status. False where the checks of [`Parts`](crate::Parts) know it without
     /// asking: of a queue on other machines the question costs a request for each stream.
     pub ask_queue: bool,
+    /// Whether other processes insert what is in the queue, so that their marks come over a network.
+    pub shared_queue: bool,
     /// Largest decoded body of an ingest request.
     pub ingest_body_bytes: usize,
     /// Largest decoded body of a structured query.
@@ -70,6 +72,7 @@ impl Default for ApiOptions {
         Self {
             surface: Surface::Full,
             ask_queue: true,
+            shared_queue: false,
             ingest_body_bytes: 16 << 20,
             query_body_bytes: 1 << 20,
             sql_body_bytes: 16 << 20,

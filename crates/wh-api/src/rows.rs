@@ -15,6 +15,7 @@ use http_body::{Frame, SizeHint};
 use std::{
     convert::Infallible,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
 };
 use wh_clickhouse::{Answer, Error};
@@ -93,18 +94,28 @@ impl Whole {
         lines.insert(0, b'[');
         lines.push(b']');
     }
+
+    /// Its bytes, and its share of the budget.
+    pub(crate) fn into_parts(self) -> (Bytes, Option<Arc<Held>>) {
+        (self.text.into(), self.held.map(Arc::new))
+    }
 }
 
 impl IntoResponse for Whole {
     fn into_response(self) -> Response {
-        Body::new(Sending { bytes: Some(self.text.into()), _held: self.held }).into_response()
+        let (bytes, held) = self.into_parts();
+        sending(bytes, held).into_response()
     }
 }
 
-/// A body of one piece that holds its share of the budget while it is sent.
+/// A body of one piece that holds its share of a budget while it is sent.
+pub(crate) fn sending(bytes: Bytes, held: Option<Arc<Held>>) -> Body {
+    Body::new(Sending { bytes: Some(bytes), _held: held })
+}
+
 struct Sending {
     bytes: Option<Bytes>,
-    _held: Option<Held>,
+    _held: Option<Arc<Held>>,
 }
 
 impl http_body::Body for Sending {

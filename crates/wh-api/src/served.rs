@@ -11,7 +11,7 @@ use arc_swap::ArcSwapOption;
 use http::HeaderMap;
 use parking_lot::RwLock;
 use std::{collections::HashMap, fmt, sync::Arc};
-use wh_clickhouse::{Schema, TableSchema};
+use wh_clickhouse::{Relations, Schema, TableSchema};
 use wh_types::{Table, Tenant};
 
 /// Every served tenant, by id.
@@ -21,6 +21,8 @@ pub(crate) struct Served(HashMap<Box<str>, Arc<TenantState>>);
 #[derive(Debug)]
 pub(crate) struct TenantState {
     pub(crate) runtime: TenantRuntime,
+    /// What stands behind the tenant's tables.
+    pub(crate) relations: Relations,
     /// The tenant's part of what the process may hold.
     pub(crate) budget: Budget,
     tables: RwLock<HashMap<Box<str>, Arc<TableState>>>,
@@ -36,7 +38,10 @@ pub(crate) struct TableState {
 impl Served {
     /// Of two tenants with the same id the later one counts.
     pub(crate) fn new(tenants: impl IntoIterator<Item = TenantRuntime>, budget: impl Fn() -> Budget) -> Self {
-        let state = |runtime| Arc::new(TenantState { runtime, budget: budget(), tables: RwLock::default() });
+        let state = |runtime: TenantRuntime| {
+            let relations = Relations::new(runtime.clickhouse.clone(), runtime.schema.clone());
+            Arc::new(TenantState { runtime, relations, budget: budget(), tables: RwLock::default() })
+        };
         Self(tenants.into_iter().map(|one| (one.tenant.as_str().into(), state(one))).collect())
     }
 

@@ -29,6 +29,11 @@ pub struct TenantLimits {
     pub max_row_bytes: usize,
     /// Most rows a structured query gives; what is cut off is said in `X-Truncated`.
     pub max_result_rows: u64,
+    /// The longest life of a kept answer; zero: none is kept.
+    pub cache_ttl: Duration,
+    /// The length of the steps from which ages in queries are counted, so that queries that come shortly after each other
+    /// are the same; zero: ages are exact.
+    pub time_step: Duration,
     /// Most time for a query, ClickHouse's and ours.
     pub query_timeout: Duration,
 }
@@ -49,6 +54,8 @@ impl Default for TenantLimits {
             dedupe: DedupeRules::default(),
             max_row_bytes: 1 << 20,
             max_result_rows: 10_000,
+            cache_ttl: Duration::from_secs(3_600),
+            time_step: Duration::from_secs(60),
             query_timeout: Duration::from_secs(30),
         }
     }

@@ -3,6 +3,7 @@
 use crate::{
     About, RunError, StartError,
     backend::Backend,
+    cache,
     clickhouse::Clients,
     dedupe,
     error::with_causes,
@@ -54,6 +55,8 @@ pub(crate) async fn start(
     let metrics = install_metrics(about, clock.clone());
     let secrets = Secrets::read(&config)?;
     let clients = Clients::new(&config, secrets.password())?;
+    let tasks = Tasks::new();
+    let cache = cache::open(&config, clock.clone(), entropy.clone(), &tasks)?;
 
     let listener = listen(SocketAddr::new(config.server.host, config.server.port)).await?;
     let addr = listener.local_addr().map_err(|source| crate::ListenError::Refused {
@@ -103,7 +106,8 @@ pub(crate) async fn start(
         server,
         opening,
         dedupe,
-        tasks: Tasks::new(),
+        cache,
+        tasks,
         stop: stop.clone(),
     };
     let ended = Tasks::new().spawn("app/life", Box::pin(life.run(queue)));

@@ -1,8 +1,8 @@
 //! The command line: flags in, exit code out. What a command does stands elsewhere.
 
 use crate::{
-    About, Exit, counted::Counted, dlq_cli, doctor, doctor_clickhouse, doctor_nats, error::with_causes, health, mq_cli,
-    parts, place::Place, queue, queue_report, run, telemetry::install_logs,
+    About, Exit, counted::Counted, dlq_cli, doctor, doctor_cache, doctor_clickhouse, doctor_nats, error::with_causes,
+    health, mq_cli, parts, place::Place, queue, queue_report, run, telemetry::install_logs,
 };
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::{
@@ -50,7 +50,7 @@ enum Command {
     /// The dead letters of a running server: list, show, count, check, replay and purge them
     Dlq(Box<dlq_cli::Dlq>),
     /// Measure what the data folder's disk can do and what ingest rate to expect, or look at what the role needs on NATS, and
-    /// see whether ClickHouse answers and can be used: exit code 1 when something is not as it must be
+    /// see whether ClickHouse, and a cache on Redis, answer and can be used: exit code 1 when something is not as it must be
     Doctor,
     /// Ask a running server whether it lives: exit code 0 or 1
     Health {
@@ -296,10 +296,18 @@ fn examine(loaded: &Loaded, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
             return Exit::Failure;
         }
     }
-    match blocking(doctor_clickhouse::look(&loaded.config)) {
-        Ok(found) => {
-            say(out, &found);
-            if found.is_fault() { Exit::Failure } else { Exit::Ok }
+    let both = async {
+        let clickhouse = doctor_clickhouse::look(&loaded.config).await?;
+        Ok((clickhouse, doctor_cache::look(&loaded.config).await))
+    };
+    match blocking(both) {
+        Ok((clickhouse, cache)) => {
+            say(out, &clickhouse);
+            if let Some(cache) = &cache {
+                say(out, cache);
+            }
+            let fault = clickhouse.is_fault() || cache.is_some_and(|cache| cache.is_fault());
+            if fault { Exit::Failure } else { Exit::Ok }
         }
         Err(error) => {
             say(err, &format_args!("{error:#}"));

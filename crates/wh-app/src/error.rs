@@ -36,6 +36,9 @@ pub enum StartError {
     /// The store of ids.
     #[error("dedupe cannot be used")]
     Dedupe(#[source] wh_dedupe::Error),
+    /// The cache of answers: what is configured can never be used. One that does not answer is no error.
+    #[error("cache cannot be used")]
+    Cache(#[source] wh_cache::Error),
     /// A ClickHouse that cannot be meant. One that does not answer is no error.
     #[error("tenant_defaults.clickhouse cannot be used")]
     ClickHouse(#[source] wh_clickhouse::Error),
@@ -57,6 +60,7 @@ impl StartError {
             | Self::Broker(_)
             | Self::Leases(_)
             | Self::Dedupe(_)
+            | Self::Cache(_)
             | Self::ClickHouse(_)
             | Self::Secret(_) => false,
         }

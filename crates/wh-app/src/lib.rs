@@ -6,6 +6,7 @@
 mod about;
 mod app;
 mod backend;
+mod cache;
 pub mod cli;
 mod clickhouse;
 mod cluster;
@@ -14,6 +15,7 @@ mod data_dir;
 mod dedupe;
 mod dlq_cli;
 mod doctor;
+mod doctor_cache;
 mod doctor_clickhouse;
 mod doctor_nats;
 mod error;

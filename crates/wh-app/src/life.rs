@@ -3,6 +3,7 @@
 use crate::{
     About, RunError,
     backend::{Backend, Queue},
+    cache,
     clickhouse::{self, Clients},
     dedupe,
     error::with_causes,
@@ -41,6 +42,7 @@ pub(crate) struct Life {
     pub(crate) clients: Clients,
     /// As they were read at boot.
     pub(crate) secrets: Secrets,
+    /// As they were read at boot.
     /// This start's name.
     pub(crate) instance: String,
     pub(crate) front: Front<Api>,
@@ -48,6 +50,8 @@ pub(crate) struct Life {
     pub(crate) opening: Backend,
     /// Where ids are kept, where they are.
     pub(crate) dedupe: Option<Arc<dedupe::Store>>,
+    /// Where answers are kept, where they are.
+    pub(crate) cache: Option<cache::Store>,
     pub(crate) tasks: Tasks,
     pub(crate) stop: Stop,
 }
@@ -138,7 +142,9 @@ impl Life {
             .roles
             .ingest
             .then(|| self.tasks.spawn("app/ingest", worker(self, &queue, schema.clone()).run(ingest.clone())));
-        let checks = queue.cluster.as_ref().map(|cluster| cluster.watch(&self.tasks, rest.clone())).unwrap_or_default();
+        let cluster = queue.cluster.as_ref();
+        let mut checks = cluster.map(|cluster| cluster.watch(&self.tasks, rest.clone())).unwrap_or_default();
+        checks.extend(self.cache.as_ref().map(cache::Store::check));
         let operator_key = self.secrets.watch(&self.clients, &self.tasks, &rest);
         let parts = api_parts(self, &queue, schema, operator_key, checks, streams.clone());
         let api = Api::new(parts, api_options(&self.config));
@@ -196,6 +202,9 @@ impl Life {
         let closing = async {
             if let Some(dedupe) = &self.dedupe {
                 dedupe.close().await;
+            }
+            if let Some(store) = &self.cache {
+                store.cache.close().await;
             }
             queue.close().await;
             self.tasks.wait().await;

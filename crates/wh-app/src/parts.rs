@@ -1,12 +1,12 @@
 //! From the configuration's words to those of the worker and the API.
 
-use crate::{About, backend::Queue, cluster::Cluster, life::Life, telemetry::Metrics};
+use crate::{About, backend::Queue, cache, cluster::Cluster, life::Life, telemetry::Metrics};
 use std::{collections::HashMap, sync::Arc, time::Duration};
 use wh_api::{ApiOptions, Check, DedupeRules, IdRule, OperatorKey, Surface, TenantLimits, TenantRuntime};
 use wh_clickhouse::SchemaHandle;
 use wh_config::{Config, Mode, QueueBackend};
 use wh_dedupe::Retention;
-use wh_ingest::ClaimOptions;
+use wh_ingest::{ClaimOptions, Sinks};
 use wh_types::{Stop, Tenant};
 
 /// What a stop has beyond the time of one insert.
@@ -14,10 +14,15 @@ const INSERT_MARGIN: Duration = Duration::from_secs(5);
 
 /// The worker that moves rows from the queue into ClickHouse.
 pub(crate) fn worker(life: &Life, queue: &Queue, schema: SchemaHandle) -> wh_ingest::Worker {
-    let sink = wh_ingest::ClickHouse::new(life.clients.inserts.clone(), Some(schema), life.clock.clone());
+    let client = life.clients.inserts.clone();
+    let sink = wh_ingest::ClickHouse::new(client.clone(), Some(schema.clone()), life.clock.clone());
+    let sinks: Arc<dyn Sinks> = match &life.cache {
+        Some(cache) => Arc::new(Arc::new(cache.around(sink, client, schema))),
+        None => Arc::new(Arc::new(sink)),
+    };
     let parts = wh_ingest::Parts {
         broker: queue.broker.clone(),
-        sinks: Arc::new(Arc::new(sink)),
+        sinks,
         clock: life.clock.clone(),
         entropy: life.entropy.clone(),
     };
@@ -80,6 +85,7 @@ pub(crate) fn api_parts(
     wh_api::Parts {
         broker: queue.broker.clone(),
         dedupe: life.dedupe.as_ref().map(|store| store.for_api(config)),
+        cache: life.cache.as_ref().map(cache::Store::for_api),
         tenants: vec![tenant],
         operator_key,
         clock: life.clock.clone(),
@@ -113,6 +119,8 @@ fn tenant_limits(config: &Config, queue: &Queue) -> TenantLimits {
         dedupe: dedupe_rules(&config.tenant_defaults.dedupe),
         max_row_bytes: config.ingest.max_row_bytes.min(largest),
         max_result_rows: config.tenant_defaults.default_max_rows,
+        cache_ttl: config.tenant_defaults.cache_ttl,
+        time_step: config.tenant_defaults.timestamp_bucket,
         query_timeout: config.tenant_defaults.clickhouse.query_timeout,
     }
 }
@@ -135,6 +143,7 @@ pub(crate) fn api_options(config: &Config) -> ApiOptions {
     ApiOptions {
         surface: if config.roles.api { Surface::Full } else { Surface::Operator },
         ask_queue: nats.is_none(),
+        shared_queue: nats.is_some(),
         publish_timeout: nats.map_or(plain.publish_timeout, |choices| choices.publish_timeout),
         ingest_body_bytes: config.ingest.max_body_bytes,
         held_bytes: config.ingest.body_budget,

@@ -1,6 +1,7 @@
 //! The real binary under faults: kills, outages, stops, bad input. One test binary, a file a subject.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking, like the tests")]
 
+mod answers;
 mod bad_input;
 mod boot;
 mod crash;

@@ -8,6 +8,7 @@ mod ingest;
 mod load;
 mod machine;
 mod nats;
+mod query;
 mod queue;
 mod rows;
 mod worker;
@@ -25,6 +26,8 @@ pub(crate) enum Bench {
     Queue(queue::Args),
     /// Answers kept in memory and on Redis: hits, puts and invalidations beside a locked map and the bare client
     Cache(cache::Args),
+    /// Structured queries: kept, computed and shared answers, beside a direct query and a handler that does nothing
+    Query(query::Args),
     /// The embedded dedupe store, beside the disk's own limit
     Dedupe(dedupe::Args),
     /// The queue on NATS beside a bare client: rates, handovers, idle units
@@ -42,6 +45,7 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
         Bench::Ingest(args) => ingest::run(args),
         Bench::Queue(args) => queue::run(args),
         Bench::Cache(args) => cache::run(args),
+        Bench::Query(args) => query::run(args),
         Bench::Dedupe(args) => dedupe::run(args),
         Bench::Nats(args) => nats::run(args),
         Bench::Failover(args) => failover::run(args),

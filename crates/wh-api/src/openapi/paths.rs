@@ -16,6 +16,7 @@ use crate::{error::Envelope, query::Ast};
         ("numbers" = Option<String>, Query, description = "Of json and ndjson: `number` writes 64-bit and larger \
             numbers and decimals bare, `string` in quotes."),
         ("X-Tenant-ID" = String, Header, description = "The tenant; absent or empty means `0`."),
+        ("Cache-Control" = Option<String>, Header, description = "`no-cache`, `no-store`, `max-age`."),
     ),
     request_body(content = Ast, example = json!({"columns": ["origin"], "group_by": ["origin"],
         "aggregations": [{"fn": "count", "alias": "flights"}], "limit": 10})),
@@ -27,7 +28,11 @@ use crate::{error::Envelope, query::Ast};
         ), headers(
             ("X-Truncated" = String, description = "`rows=N`: the server's own bound cut the answer."),
             ("X-Next-Cursor" = String, description = "Where the next page begins."),
-            ("X-Cache" = String, description = "`BYPASS`: the answer is fresh."),
+            ("X-Cache" = String, description = "`HIT`: the answer was kept; `MISS`: it was computed; `BYPASS`: for this \
+                request alone."),
+            ("Age" = i64, description = "Of a hit: for how many seconds it was kept."),
+            ("X-Wh-Committed" = String, description = "Everything up to this block is in the answer."),
+            ("X-Wh-Inserting" = String, description = "Nothing beyond this block is."),
         )),
         (status = "4XX", description = "The query is at fault.", body = Envelope<'static>),
         (status = "5XX", description = "ClickHouse or this server is.", body = Envelope<'static>),

@@ -5,7 +5,7 @@ use crate::{
     app::App,
     body::{self, Bounds},
     clickhouse, codes,
-    error::ApiError,
+    error::{ApiError, internal},
     json, rows,
     served::TenantState,
 };
@@ -47,12 +47,41 @@ pub(crate) async fn sql(State(app): State<Arc<App>>, request: Request) -> Result
     let request_id = head.headers.get("x-request-id").and_then(|id| id.to_str().ok()).unwrap_or_default();
     tracing::info!(tenant = %tenant.runtime.tenant, request_id, verb, "operator SQL: {verb}");
 
-    let answer = run(&app, &tenant, text, known.is_some_and(|at| at < READS)).await;
-    if known.is_none() {
-        // also after a failure: a statement whose answer was lost may have happened
-        refresh(&tenant).await;
+    if known.is_some_and(|at| at < READS) {
+        return run(&app, &tenant, text, true).await;
     }
-    answer
+    write(&app, &tenant, text, known.is_none()).await
+}
+
+/// Runs a statement that may write, to its end, whether or not its client stays: what it may have changed is told of in
+/// any case, also after a failure, as one whose answer was lost may have happened.
+async fn write(app: &Arc<App>, tenant: &Arc<TenantState>, text: String, defines: bool) -> Result<Response, ApiError> {
+    let (own, tenant) = (Arc::clone(app), Arc::clone(tenant));
+    let running = app.publishing.tasks.spawn("ops/sql", async move {
+        let target = match &own.invalidation {
+            Some(_) if !defines => tenant.relations.inserted_by(&text).await,
+            _ => None,
+        };
+        let answer = run(&own, &tenant, text, false).await;
+        end_answers(&own, &tenant, target.as_deref()).await;
+        if defines {
+            refresh(&tenant).await;
+            // what was read meanwhile was looked up in the definitions from before
+            end_answers(&own, &tenant, None).await;
+        }
+        answer
+    });
+    running.await.unwrap_or_else(|_| Err(internal()))
+}
+
+/// `target`: the one table that was written; without it everything on the server may have changed.
+async fn end_answers(app: &App, tenant: &TenantState, target: Option<&str>) {
+    let Some(invalidation) = &app.invalidation else { return };
+    let client = &tenant.runtime.clickhouse;
+    match target {
+        Some(table) => invalidation.wrote(client, &tenant.relations, table).await,
+        None => invalidation.everything(client).await,
+    }
 }
 
 async fn run(app: &App, tenant: &TenantState, text: String, reads: bool) -> Result<Response, ApiError> {

@@ -7,10 +7,12 @@ use super::{
     failure::Limits,
     format::{Form, Format},
     refused::Refused,
-    run::{Answered, Ask},
+    run::Ask,
+    seam::Seam,
     streamed, when,
 };
 use crate::{
+    answers::{Asked, Freshness, How, Life, Looked, tee},
     app::App,
     body::{self, Bounds as BodyBounds},
     codes,
@@ -25,12 +27,9 @@ use axum::{
     extract::{Request, State},
     response::{IntoResponse, Response},
 };
-use http::{HeaderName, HeaderValue, header};
+use http::{HeaderValue, header};
 use std::{sync::Arc, time::Duration};
-
-static X_CACHE: HeaderName = HeaderName::from_static("x-cache");
-static X_TRUNCATED: HeaderName = HeaderName::from_static("x-truncated");
-static X_NEXT_CURSOR: HeaderName = HeaderName::from_static("x-next-cursor");
+use wh_clickhouse::Reads;
 
 /// `POST /v1/query?table=`.
 pub(crate) async fn query(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
@@ -49,6 +48,7 @@ pub(crate) async fn query(State(app): State<Arc<App>>, request: Request) -> Resu
     let bounds = Bounds {
         max_rows: tenant.runtime.limits.max_result_rows,
         now: app.publishing.clock.wall(),
+        step: tenant.runtime.limits.time_step,
         zone: &schema.timezone,
         allowed: &Allowed::All,
     };
@@ -57,7 +57,9 @@ pub(crate) async fn query(State(app): State<Arc<App>>, request: Request) -> Resu
     let built = build(&ast, &table, bounds).map_err(refused)?;
     drop(taken);
     let Some(built) = built else {
-        return Ok(with_headers(Ask::nothing(form).into_response(), form));
+        let mut nothing = Ask::nothing(form).into_response();
+        How::Bypass.tell(&mut nothing);
+        return Ok(with_media(nothing, form));
     };
     let id = head.headers.get(&X_REQUEST_ID).and_then(|id| id.to_str().ok()).unwrap_or_default();
     let streams = form.format != Format::Json && !matches!(built.end, End::Page(_));
@@ -71,27 +73,53 @@ pub(crate) async fn query(State(app): State<Arc<App>>, request: Request) -> Resu
         limits,
         known: Arc::clone(&schema.settings),
         request_id: id.to_owned(),
+        table: Arc::clone(&table),
     };
-    if streams {
-        let body = Body::from_stream(streamed::begin(ask).await?);
-        return Ok(with_headers(body.into_response(), form));
-    }
-    let Answered { whole, cut, next } = ask.whole(&app).await?;
-    let mut response = with_headers(whole.into_response(), form);
-    let cut = cut.and_then(|rows| HeaderValue::from_str(&format!("rows={rows}")).ok());
-    let next = next.and_then(|next| HeaderValue::from_str(&next).ok());
-    for (name, value) in [(&X_TRUNCATED, cut), (&X_NEXT_CURSOR, next)] {
-        if let Some(value) = value {
-            response.headers_mut().insert(name.clone(), value);
-        }
-    }
+    let freshness = Freshness::of(&head.headers);
+    let reads =
+        if app.kept.keeps(freshness) { tenant.relations.reads_of_table(&table).await } else { Reads::unknown() };
+    let asked = Asked {
+        tenant: &tenant.runtime.tenant,
+        database: tenant.runtime.clickhouse.database(),
+        key: ask.key(),
+        caps: u64::try_from(limits.time.as_millis()).unwrap_or(u64::MAX),
+        reads,
+        life: Life::at_most(tenant.runtime.limits.cache_ttl),
+        freshness,
+    };
+    let answer = if streams {
+        streamed(&app, asked, ask).await?
+    } else {
+        let whole = Arc::clone(&app);
+        app.kept.answer(asked, || async move { ask.produce(&whole).await }).await?.into_response()
+    };
+    Ok(with_media(answer, form))
+}
+
+/// An answer that is passed on as it comes. It is computed for each request, and kept once it has ended well.
+async fn streamed(app: &App, asked: Asked<'_>, ask: Ask) -> Result<Response, ApiError> {
+    let place = match app.kept.look(&asked).await {
+        Looked::Hit(answer) => return Ok(answer.into_response()),
+        Looked::Miss(place) => Some(place),
+        Looked::Bypass => None,
+    };
+    let seam = Seam::before(app, asked.tenant, &ask.table).await;
+    let told: Vec<_> = seam.iter().filter_map(Seam::open).collect();
+    let keep = place.map(|place| app.kept.gather(place, told.clone()));
+    let how = if keep.is_some() { How::Miss } else { How::Bypass };
+    let pieces = streamed::begin(ask).await?;
+    let body = match keep {
+        Some(keep) => Body::from_stream(tee(pieces, keep)),
+        None => Body::from_stream(pieces),
+    };
+    let mut response = body.into_response();
+    response.headers_mut().extend(told);
+    how.tell(&mut response);
     Ok(response)
 }
 
-fn with_headers(mut response: Response, form: Form) -> Response {
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(form.format.media()));
-    headers.insert(X_CACHE.clone(), HeaderValue::from_static("BYPASS"));
+fn with_media(mut response: Response, form: Form) -> Response {
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(form.format.media()));
     response
 }
 

@@ -10,9 +10,11 @@ mod handler;
 mod operand;
 mod refused;
 mod run;
+mod seam;
 mod streamed;
 mod value;
 mod when;
 
 pub(crate) use ast::Ast;
 pub(crate) use handler::query;
+pub(crate) use seam::Seams;

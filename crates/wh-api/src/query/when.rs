@@ -11,6 +11,25 @@ pub(super) fn instant(text: &str, now: Timestamp) -> Option<Timestamp> {
     }
 }
 
+/// Which end of a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Since,
+    Until,
+}
+
+/// An end of a range. One that is an age is moved outwards to a whole step, so that queries that come shortly after each
+/// other are the same; an instant stays as it is.
+pub(super) fn bound(text: &str, now: Timestamp, step: Duration, side: Side) -> Option<Timestamp> {
+    let at = instant(text, now)?;
+    let step = i64::try_from(step.as_nanos()).ok().filter(|step| *step > 0);
+    let (Some(step), Some(_)) = (step, age(text)) else { return Some(at) };
+    let nanos = at.as_nanos();
+    let down = nanos.checked_sub(nanos.rem_euclid(step))?;
+    let nanos = if side == Side::Until && down < nanos { down.checked_add(step)? } else { down };
+    Some(Timestamp::from_nanos(nanos))
+}
+
 /// A sum of numbers with units. `None`: it is none.
 pub(super) fn age(text: &str) -> Option<Duration> {
     let mut rest = text;
@@ -41,6 +60,21 @@ pub(super) fn age(text: &str) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ages_are_counted_from_whole_steps_and_the_range_only_widens() {
+        let (now, minute) = (Timestamp::from_millis(1_000_000_030_500), Duration::from_secs(60));
+        let of = |text: &str, step, side| bound(text, now, step, side).map(Timestamp::as_nanos);
+        let ms = |ms: i64| Some(ms * 1_000_000);
+        assert_eq!(of("1h", minute, Side::Since), ms(999_996_420_000), "a whole minute, an hour and 50.5 s before");
+        assert_eq!(of("1h", minute, Side::Until), ms(999_996_480_000));
+        assert_eq!(of("0s", minute, Side::Until), ms(1_000_000_080_000), "the newest rows stay within");
+        assert_eq!(of("1h", Duration::ZERO, Side::Since), ms(999_996_430_500));
+        let exact = "2001-09-09T01:46:41Z";
+        assert_eq!(of(exact, minute, Side::Since), of(exact, Duration::ZERO, Side::Since), "instants are exact");
+        let even = Timestamp::from_millis(999_999_960_000);
+        assert_eq!(bound("0s", even, minute, Side::Until), Some(even));
+    }
 
     #[test]
     fn ages_and_instants_are_told_apart() {

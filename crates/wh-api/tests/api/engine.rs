@@ -2,13 +2,16 @@
 
 use crate::rig::{Reply, Rig, Setup, keyed, post};
 use std::{sync::Arc, time::Duration};
-use wh_clickhouse::{Client, Discovery, DiscoveryOptions, Options};
+use wh_api::AnswerCache;
+use wh_clickhouse::{Client, Discovery, DiscoveryOptions, Options, SchemaHandle};
 use wh_testkit::clickhouse::{Database, database};
 use wh_types::{OsEntropy, Stop, SystemClock, Tasks};
 
 pub(crate) struct Engine {
     pub(crate) rig: Rig,
     pub(crate) database: Database,
+    schema: SchemaHandle,
+    cache: Option<AnswerCache>,
     stop: Stop,
 }
 
@@ -49,8 +52,18 @@ impl Engine {
             stop.clone(),
         );
         schema.refresh().await.unwrap();
-        let rig = Rig::with(Setup { clickhouse, schema, ..setup });
-        Self { rig, database, stop }
+        let cache = setup.cache.clone();
+        let rig = Rig::with(Setup { clickhouse, schema: schema.clone(), ..setup });
+        Self { rig, database, schema, cache, stop }
+    }
+
+    pub(crate) fn schema(&self) -> &SchemaHandle {
+        &self.schema
+    }
+
+    /// Where its answers are kept.
+    pub(crate) fn cache(&self) -> &AnswerCache {
+        self.cache.as_ref().unwrap()
     }
 
     /// The operator's SQL.

@@ -7,7 +7,9 @@ use http_body_util::BodyExt;
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 use tower::Service;
-use wh_api::{Api, ApiOptions, Check, DedupeStore, OperatorKey, Parts, TenantLimits, TenantRuntime, Version};
+use wh_api::{
+    AnswerCache, Api, ApiOptions, Check, DedupeStore, OperatorKey, Parts, TenantLimits, TenantRuntime, Version,
+};
 use wh_clickhouse::{Client, Column, ColumnKind, Options, Schema, SchemaHandle, TableSchema, types::Type};
 use wh_mq::{
     Allowance, Broker, Budget, Delivery, Verdict,
@@ -38,6 +40,8 @@ pub(crate) struct Setup {
     pub(crate) allowance: Allowance,
     /// Where keys are kept.
     pub(crate) dedupe: Option<DedupeStore>,
+    /// Where answers are kept.
+    pub(crate) cache: Option<AnswerCache>,
     /// Stands between the API and the queue.
     pub(crate) wrap: Option<Wrap>,
     /// Time.
@@ -58,6 +62,7 @@ impl Default for Setup {
             checks: Vec::new(),
             allowance: Allowance { bytes: 1 << 30, table_bytes: 1 << 30, history: Duration::from_secs(600) },
             dedupe: None,
+            cache: None,
             wrap: None,
             clock: Arc::new(SystemClock),
             queue: None,
@@ -99,6 +104,7 @@ impl Rig {
         let parts = Parts {
             broker: Arc::clone(&broker),
             dedupe: setup.dedupe,
+            cache: setup.cache,
             tenants: vec![tenant("0"), tenant("acme")],
             operator_key: OperatorKey::new(setup.key.map(Into::into)),
             clock,

@@ -1,6 +1,7 @@
 //! Several processes over one queue on NATS.
 
 mod alone;
+mod answers;
 mod counts;
 mod ends;
 mod members;

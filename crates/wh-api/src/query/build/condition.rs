@@ -153,7 +153,8 @@ impl Build<'_> {
         let bounds = [("since", ">=", Some(&range.since)), ("until", "<=", range.until.as_ref())];
         for (name, symbol, text) in bounds {
             let (Some(text), member) = (text, format!("time_range.{name}")) else { continue };
-            let at = when::instant(text, self.bounds.now).ok_or_else(|| {
+            let end = if name == "until" { when::Side::Until } else { when::Side::Since };
+            let at = when::bound(text, self.bounds.now, self.bounds.step, end).ok_or_else(|| {
                 let text = crate::error::shown(text.as_bytes());
                 Refused::at(&member, format!("is {text}, not an RFC 3339 time or an age like 90s, 24h or 7d"))
             })?;

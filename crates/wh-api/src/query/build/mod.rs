@@ -16,6 +16,7 @@ use super::{
 };
 use condition::Scope;
 use select::Outputs;
+use std::time::Duration;
 use wh_clickhouse::{TableSchema, sql::quoted};
 use wh_types::Timestamp;
 
@@ -54,6 +55,8 @@ pub(super) enum End {
 pub(super) struct Bounds<'a> {
     pub(super) max_rows: u64,
     pub(super) now: Timestamp,
+    /// Ages are counted from whole steps of it; zero: they are exact.
+    pub(super) step: Duration,
     /// The server's time zone.
     pub(super) zone: &'a str,
     pub(super) allowed: &'a Allowed,

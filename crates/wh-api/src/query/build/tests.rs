@@ -42,7 +42,13 @@ fn table() -> TableSchema {
 }
 
 fn bounds(allowed: &Allowed) -> Bounds<'_> {
-    Bounds { max_rows: 100, now: Timestamp::from_millis(1_000_000_000_000), zone: "Europe/Paris", allowed }
+    Bounds {
+        max_rows: 100,
+        now: Timestamp::from_millis(1_000_000_000_000),
+        step: Duration::ZERO,
+        zone: "Europe/Paris",
+        allowed,
+    }
 }
 
 fn built(json: &str) -> Result<Option<Built>, Refused> {

@@ -2,6 +2,7 @@
 
 mod broken;
 mod form;
+pub(crate) mod kept;
 mod life;
 mod page;
 mod reference;
