@@ -45,9 +45,10 @@ fn main() {
     time("scanner, NDJSON", || checker.check(&lines, true).expect("good").total as usize);
     time("scanner, array", || checker.check(&array, false).expect("good").total as usize);
     time("scanner, NDJSON with spaces", || checker.check(&spaced, true).expect("good").total as usize);
-    let csv = cells();
-    println!("CSV: {} bytes a row", csv.len() / ROWS - 1);
+    let (csv, tsv) = (cells(","), cells("\t"));
+    println!("CSV and TSV: {} bytes a row", csv.len() / ROWS - 1);
     time("CSV, judged and made", || checker.check_csv(&csv).expect("good").total as usize);
+    time("TSV, judged and made", || checker.check_tsv(&tsv).expect("good").total as usize);
     let names: HashMap<&str, usize> = keys.iter().enumerate().map(|(at, (name, _))| (*name, at)).collect();
     time("serde_json, borrowed keys and RawValue, NDJSON", || {
         let mut rows = 0;
@@ -89,8 +90,8 @@ fn body(spaced: bool) -> Vec<u8> {
     out
 }
 
-/// The same rows as CSV.
-fn cells() -> Vec<u8> {
+/// The same rows as cells with this between them.
+fn cells(between: &str) -> Vec<u8> {
     let mut out = Vec::new();
     for line in body(false).split(|b| *b == b'\n').filter(|line| !line.is_empty()) {
         let row: serde_json::Value = serde_json::from_slice(line).expect("JSON");
@@ -112,7 +113,7 @@ fn cells() -> Vec<u8> {
             Some(text) => text.to_owned(),
             None => row[name].to_string().replace("null", "\\N"),
         };
-        out.extend_from_slice(names.iter().map(cell).collect::<Vec<_>>().join(",").as_bytes());
+        out.extend_from_slice(names.iter().map(cell).collect::<Vec<_>>().join(between).as_bytes());
         out.push(b'\n');
     }
     out

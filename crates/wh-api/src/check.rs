@@ -48,7 +48,19 @@ impl Checker {
     /// # Errors
     /// Why the whole body would be refused.
     pub fn check_csv(&self, body: &[u8]) -> Result<Checked, String> {
-        let dialect = Dialect { syntax: Syntax::Csv, header: Header::Absent };
+        self.cells(Syntax::Csv, body)
+    }
+
+    /// The same of TSV.
+    ///
+    /// # Errors
+    /// Why the whole body would be refused.
+    pub fn check_tsv(&self, body: &[u8]) -> Result<Checked, String> {
+        self.cells(Syntax::Tsv, body)
+    }
+
+    fn cells(&self, syntax: Syntax, body: &[u8]) -> Result<Checked, String> {
+        let dialect = Dialect { syntax, header: Header::Absent };
         let mut records = Records::default();
         let mut judge = Judge::new(&self.0);
         let text = |refusal: Refusal| refusal.reason.into_string();

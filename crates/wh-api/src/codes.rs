@@ -88,7 +88,7 @@ codes! {
     ALL_REJECTED = "ingest.all_rejected", 400, None, "Every record was refused, for more than one reason; `results` has each.";
 
     DEDUPE_ID_MISSING = "dedupe.id_missing", 400, None, "Events of this table must have an id (`require_id`), and the record has none: the column is left out, null or empty.";
-    DEDUPE_ID_INVALID = "dedupe.id_invalid", 400, None, "The id of the record is an array or an object: ids are text, numbers or booleans.";
+    DEDUPE_ID_INVALID = "dedupe.id_invalid", 400, None, "The id of the record is an array or an object, or text with half of a surrogate pair: ids are text, numbers or booleans.";
     DEDUPE_BUSY = "dedupe.busy", 503, Some(1), "A record with the same id is being stored right now, or nobody knows yet whether it was.";
     DEDUPE_UNAVAILABLE = "dedupe.unavailable", 503, Some(5), "The store of ids cannot be reached or takes no more, so nobody can tell whether the records were stored before; they were not stored.";
     DEDUPE_FAILED = "dedupe.failed", 503, Some(30), "The store of ids fails in a way that an operator must look at; the records were not stored.";

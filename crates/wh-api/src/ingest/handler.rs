@@ -111,7 +111,7 @@ async fn run(app: &App, request: Request) -> Result<Response, ApiError> {
     let stamp = Stamp { received: app.publishing.clock.wall(), trace: traceparent(&head.headers) };
     drop(head);
     let once = match key {
-        Some(key) => Some(Arc::new(Once::new(key, &taken.bytes).await)),
+        Some(key) => Some(Arc::new(Once::new(key, form, &taken.bytes).await)),
         None => None,
     };
     let writing = Writing { app, table, plan, stamp, once, until, wait, max_row: tenant.runtime.limits.max_row_bytes };

@@ -7,7 +7,7 @@ use super::plan::{ColumnPlan, Plan};
 use crate::{
     codes::{self, Code},
     error::shown,
-    json::{Fault, Scanner, Text, Value, What, unescape},
+    json::{Fault, Scanner, Text, Value, What, has_half_a_pair, unescape},
     tenant::Mode,
 };
 use std::{cmp::Ordering, ops::Range};
@@ -78,6 +78,8 @@ pub(crate) struct Judge<'p> {
     id: Option<(Range<usize>, JsonKind)>,
     /// Records that have no id although they are told apart by one.
     pub(crate) without_id: u64,
+    /// Values of the record so far that a strict one must give.
+    given: usize,
 }
 
 impl<'p> Judge<'p> {
@@ -94,6 +96,7 @@ impl<'p> Judge<'p> {
             id_column: plan.id.as_ref().and_then(|id| id.column).unwrap_or(usize::MAX),
             id: None,
             without_id: 0,
+            given: 0,
         }
     }
 
@@ -109,41 +112,55 @@ impl<'p> Judge<'p> {
 
     /// Reads one object, whose brace is next.
     pub(crate) fn record(&mut self, json: &mut Scanner<'_>) -> Result<Judged, Fault> {
-        self.record += 1;
-        self.edits.clear();
-        self.id = None;
+        self.begin();
         let start = json.at();
         let _outside = json.take_spaced();
         if !json.take(b'{') {
             return Err(json.expected("'{'"));
         }
-        let (mut refusal, mut given, mut place) = (None, 0, 0);
+        let (mut refusal, mut place) = (None, 0);
         while let Some(key) = json.key(place == 0)? {
             let value = json.value(1)?;
             if refusal.is_none() {
-                match self.member(json.text(), place, &key, &value) {
-                    Ok(required) => given += usize::from(required),
-                    Err(why) => refusal = Some(why),
-                }
+                refusal = self.member(json.text(), place, &key, value).err();
             }
             place += 1;
         }
-        if refusal.is_none() && given < self.plan.required {
-            refusal = self.missing();
-        }
+        let refusal = refusal.or_else(|| self.end(json.text()));
+        Ok(Judged { span: start..json.at(), spaced: json.take_spaced(), refusal })
+    }
+
+    /// Begins with a record whose values are given one by one.
+    #[inline]
+    pub(crate) fn begin(&mut self) {
+        self.record += 1;
+        self.given = 0;
+        self.edits.clear();
+        self.id = None;
+    }
+
+    /// Judges a record all of whose values were taken.
+    #[inline]
+    pub(crate) fn end(&mut self, text: &[u8]) -> Option<Refusal> {
+        let mut refusal = if self.given < self.plan.required { self.missing() } else { None };
         if refusal.is_none() && !self.plan.nested.is_empty() {
             refusal = self.unequal();
         }
         if refusal.is_none() && self.plan.id.is_some() {
-            refusal = self.identify(json.text());
+            refusal = self.identify(text);
         }
-        Ok(Judged { span: start..json.at(), spaced: json.take_spaced(), refusal })
+        refusal
     }
 
-    /// Judges one member; says whether it was a value that a strict record must give.
     #[inline]
-    fn member(&mut self, text: &[u8], place: usize, key: &Text, value: &Value) -> Result<bool, Refusal> {
+    fn member(&mut self, text: &[u8], place: usize, key: &Text, value: Value) -> Result<(), Refusal> {
         let at = self.find(&text[key.span.clone()], key.escaped, place)?;
+        self.value(text, at, value)
+    }
+
+    /// Judges the value of a column.
+    #[inline]
+    pub(crate) fn value(&mut self, text: &[u8], at: usize, value: Value) -> Result<(), Refusal> {
         let column = &self.plan.columns[at];
         if std::mem::replace(&mut self.seen[at], self.record) == self.record {
             let reason = format!("the key {} occurs twice in the record", shown(column.name.as_bytes()));
@@ -161,22 +178,23 @@ impl<'p> Judge<'p> {
             );
             return Err(Refusal::of_column(&codes::COLUMN_REQUIRED, column, reason));
         }
-        let span = value.span.clone();
-        match types::judge(&column.ty, text, span.clone(), value.kind, &mut self.edits) {
+        let Value { kind, span } = value;
+        match types::judge(&column.ty, text, span.clone(), kind, &mut self.edits) {
             Verdict::Takes => {}
             Verdict::CannotTell => self.undecided[at] += 1,
             Verdict::Alters(_) if self.plan.mode == Mode::Lenient => {}
             Verdict::Alters(why) => return Err(bad_value(&codes::COLUMN_RANGE, column, &text[span], &why)),
             Verdict::Refuses(why) => return Err(bad_value(&codes::COLUMN_VALUE, column, &text[span], &why)),
-            Verdict::WrongKind(wants) => return Err(wrong_kind(column, value.kind, wants)),
-        }
-        if at == self.id_column {
-            self.id = Some((value.span.clone(), value.kind));
+            Verdict::WrongKind(wants) => return Err(wrong_kind(column, kind, wants)),
         }
         if !self.lengths.is_empty() {
-            self.lengths[at] = if value.kind == JsonKind::Array { types::elements(text, &value.span) } else { 0 };
+            self.lengths[at] = if kind == JsonKind::Array { types::elements(text, &span) } else { 0 };
         }
-        Ok(column.required)
+        self.given += usize::from(column.required);
+        if at == self.id_column {
+            self.id = Some((span, kind));
+        }
+        Ok(())
     }
 
     #[inline]
@@ -203,15 +221,17 @@ impl<'p> Judge<'p> {
 
     /// Whether the record's id is one. Null and the empty text are none.
     fn identify(&mut self, text: &[u8]) -> Option<Refusal> {
+        let invalid = |reason: &str| {
+            let column = &self.plan.columns[self.id_column];
+            Some(Refusal::of_column(&codes::DEDUPE_ID_INVALID, column, reason.into()))
+        };
         let given = match &self.id {
             Some((_, JsonKind::Null)) | None => false,
             Some((_, JsonKind::Array | JsonKind::Object)) => {
-                let reason = "an id must be text, a number or a boolean";
-                return Some(Refusal::of_column(
-                    &codes::DEDUPE_ID_INVALID,
-                    &self.plan.columns[self.id_column],
-                    reason.into(),
-                ));
+                return invalid("an id must be text, a number or a boolean");
+            }
+            Some((span, JsonKind::String)) if has_half_a_pair(&text[span.clone()]) => {
+                return invalid("an id must be text, and half of a surrogate pair is none");
             }
             Some((span, _)) => text[span.clone()] != *b"\"\"",
         };

@@ -5,7 +5,7 @@
 
 use super::{
     coalesce::Fresh,
-    delimited::Dialect,
+    delimited::{Dialect, Header, Syntax},
     judge::{Judge, Judged, Refusal},
 };
 use crate::{
@@ -28,6 +28,24 @@ pub(crate) enum Form {
     Lines,
     /// Cells.
     Delimited(Dialect),
+}
+
+impl Form {
+    /// Its name where bodies are compared: what is kept of them outlives this process.
+    pub(crate) fn tag(self) -> &'static [u8] {
+        match self {
+            Self::Document => b"json\n",
+            Self::Lines => b"ndjson\n",
+            Self::Delimited(Dialect { syntax, header }) => match (syntax, header) {
+                (Syntax::Csv, Header::Present) => b"csv present\n",
+                (Syntax::Csv, Header::Absent) => b"csv absent\n",
+                (Syntax::Csv, Header::Unsaid) => b"csv\n",
+                (Syntax::Tsv, Header::Present) => b"tsv present\n",
+                (Syntax::Tsv, Header::Absent) => b"tsv absent\n",
+                (Syntax::Tsv, Header::Unsaid) => b"tsv\n",
+            },
+        }
+    }
 }
 
 /// A record that is not stored.

@@ -8,7 +8,7 @@ mod text;
 
 pub(crate) use object::{Object, maybe, object, objects};
 pub(crate) use scan::{Fault, Scanner, Text, Value, What, plain_until};
-pub(crate) use text::{push_compact, unescape};
+pub(crate) use text::{has_half_a_pair, push_compact, unescape};
 
 #[cfg(test)]
 mod tests;

@@ -17,6 +17,25 @@ fn compact(text: &str) -> String {
 }
 
 #[test]
+fn half_of_a_surrogate_pair_is_found() {
+    for (text, half) in [
+        ("", false),
+        ("plain", false),
+        (r"\n\u0041", false),
+        (r"\ud83d\ude00", false),
+        (r"\\ud83d", false),
+        (r"\ufffd \uFFFD", false),
+        (r"\ud83d", true),
+        (r"x\udc00", true),
+        (r"\ud83d\u0041", true),
+        (r"\ud83d\ude00\ude00", true),
+        (r"\\\udc00", true),
+    ] {
+        assert_eq!(has_half_a_pair(text.as_bytes()), half, "{text}");
+    }
+}
+
+#[test]
 fn faults_name_the_byte_they_are_at() {
     for (text, at, what) in [
         ("", 0, What::Truncated),

@@ -114,6 +114,25 @@ pub(crate) fn unescape(text: &[u8], escaped: bool) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
+/// Whether a checked string, given without its quotes, has half of a surrogate pair in it: that is no text, and no two of
+/// them can be told apart once they are unescaped.
+pub(crate) fn has_half_a_pair(text: &[u8]) -> bool {
+    let mut at = 0;
+    while let Some(found) = memchr::memchr(b'\\', &text[at..]) {
+        at += found;
+        if text.get(at + 1) == Some(&b'u') {
+            let (character, used) = unicode(&text[at..]);
+            if character == char::REPLACEMENT_CHARACTER && !text[at + 2..at + 6].eq_ignore_ascii_case(b"fffd") {
+                return true;
+            }
+            at += used;
+        } else {
+            at += 2;
+        }
+    }
+    false
+}
+
 /// The character that `\uXXXX` (or a pair of surrogates) at the start stands for, and the bytes it takes.
 fn unicode(text: &[u8]) -> (char, usize) {
     let unit = |at: usize| {

@@ -58,7 +58,7 @@ impl Dedupe {
     /// Safe.
     pub async fn check(&self) -> Result<Checked> {
         let describe = self.client.describe_table().table_name(&self.options.table).send();
-        let found = self.within(describe).await?;
+        let found = self.within(describe).await.map_err(|error| self.named(error))?;
         let table = found.table.ok_or_else(|| Error::new(OP, Kind::Unavailable))?;
         self.judge(&table)?;
         let describe = self.client.describe_time_to_live().table_name(&self.options.table).send();
@@ -75,6 +75,15 @@ impl Dedupe {
             Err(_) => TimeToLive::NotKnown,
         };
         Ok(Checked { time_to_live })
+    }
+
+    /// Which table it is that does not exist.
+    fn named(&self, error: Error) -> Error {
+        if !matches!(error.kind(), Kind::NotFound(_)) {
+            return error;
+        }
+        let what = format!("the dedupe table {}", self.options.table);
+        Error::new(OP, Kind::NotFound(what.into())).with_source(error)
     }
 
     fn judge(&self, table: &TableDescription) -> Result<()> {

@@ -60,34 +60,66 @@ pub(super) struct Unfit {
     pub(super) why: String,
 }
 
-/// Appends a cell as a JSON value; nothing, and `false`, where the cell gives none.
-pub(super) fn push(out: &mut Vec<u8>, takes: Takes, syntax: Syntax, form: Form, text: &[u8]) -> Result<bool, Unfit> {
-    match (form, takes) {
-        (Form::Null, _) => out.extend_from_slice(b"null"),
-        (Form::Empty, Takes::Characters) if syntax == Syntax::Tsv => out.extend_from_slice(b"\"\""),
-        (Form::Empty, _) => return Ok(false),
-        (_, Takes::Number) if is_number(text) => out.extend_from_slice(text),
-        (_, Takes::Bool) if matches!(text, b"true" | b"false" | b"0" | b"1") => out.extend_from_slice(text),
+/// Appends a cell as a JSON value and says of which kind; nothing where the cell gives none. `utf8`: its text is known to
+/// be.
+#[inline]
+pub(super) fn push(
+    out: &mut Vec<u8>,
+    takes: Takes,
+    (syntax, form, utf8): (Syntax, Form, bool),
+    text: &[u8],
+) -> Result<Option<JsonKind>, Unfit> {
+    let kind = match (form, takes) {
+        (Form::Null, _) => {
+            out.extend_from_slice(b"null");
+            JsonKind::Null
+        }
+        (Form::Empty, Takes::Characters) if syntax == Syntax::Tsv => {
+            out.extend_from_slice(b"\"\"");
+            JsonKind::String
+        }
+        (Form::Empty, _) => return Ok(None),
+        (_, Takes::Number) => match number(text) {
+            Some(kind) => {
+                out.extend_from_slice(text);
+                kind
+            }
+            None => push_text(out, text, utf8)?,
+        },
+        (_, Takes::Bool) => {
+            let kind = match text {
+                b"true" | b"false" => JsonKind::Bool,
+                b"0" | b"1" => JsonKind::Integer,
+                _ => return push_text(out, text, utf8).map(Some),
+            };
+            out.extend_from_slice(text);
+            kind
+        }
         (_, Takes::Json) => push_json(out, text).map_err(|why| Unfit {
             code: if why.1 { &codes::JSON_DEPTH } else { &codes::COLUMN_TYPE },
             why: format!("takes JSON in a cell, and {} is none: {}", shown(text), why.0),
         })?,
-        (_, Takes::Either) if push_json(out, text).is_ok() => {}
-        (_, Takes::Number | Takes::Bool | Takes::Text | Takes::Characters | Takes::Either) => push_text(out, text)?,
-    }
-    Ok(true)
+        (_, Takes::Either) => match push_json(out, text) {
+            Ok(kind) => kind,
+            Err(_) => push_text(out, text, utf8)?,
+        },
+        (_, Takes::Text | Takes::Characters) => push_text(out, text, utf8)?,
+    };
+    Ok(Some(kind))
 }
 
-fn is_number(text: &[u8]) -> bool {
+/// Which kind of a JSON number a text is, if it is one and nothing else.
+fn number(text: &[u8]) -> Option<JsonKind> {
     let mut json = Scanner::new(text, 0);
-    matches!(text.first(), Some(b'-' | b'0'..=b'9'))
-        && json.value(1).is_ok_and(|value| {
-            matches!(value.kind, JsonKind::Integer | JsonKind::Float) && value.span.len() == text.len()
-        })
+    if !matches!(text.first(), Some(b'-' | b'0'..=b'9')) {
+        return None;
+    }
+    let value = json.value(1).ok()?;
+    (value.span.len() == text.len()).then_some(value.kind)
 }
 
 /// Appends JSON without its white space; else says why it is none, and whether only for its depth.
-fn push_json(out: &mut Vec<u8>, text: &[u8]) -> Result<(), (String, bool)> {
+fn push_json(out: &mut Vec<u8>, text: &[u8]) -> Result<JsonKind, (String, bool)> {
     if let Err(error) = std::str::from_utf8(text) {
         return Err((format!("not UTF-8 at byte {} of the cell", error.valid_up_to()), false));
     }
@@ -97,18 +129,24 @@ fn push_json(out: &mut Vec<u8>, text: &[u8]) -> Result<(), (String, bool)> {
         return Err((format!("something follows the value at byte {} of the cell", json.at()), false));
     }
     push_compact(out, text, value.span, &[]);
-    Ok(())
+    Ok(value.kind)
 }
 
-fn push_text(out: &mut Vec<u8>, text: &[u8]) -> Result<(), Unfit> {
+#[inline]
+fn push_text(out: &mut Vec<u8>, text: &[u8], utf8: bool) -> Result<JsonKind, Unfit> {
+    if utf8 && plain_until(text, 0) == text.len() {
+        out.push(b'"');
+        out.extend_from_slice(text);
+        out.push(b'"');
+        return Ok(JsonKind::String);
+    }
+    push_any_text(out, text)
+}
+
+fn push_any_text(out: &mut Vec<u8>, text: &[u8]) -> Result<JsonKind, Unfit> {
     let unfit = |why| Unfit { code: &codes::JSON_UTF8, why };
     let text = std::str::from_utf8(text)
         .map_err(|error| unfit(format!("takes UTF-8, and byte {} of the cell is none", error.valid_up_to())))?;
-    if plain_until(text.as_bytes(), 0) == text.len() {
-        out.push(b'"');
-        out.extend_from_slice(text.as_bytes());
-        out.push(b'"');
-        return Ok(());
-    }
-    serde_json::to_writer(out, text).map_err(|error| unfit(error.to_string()))
+    serde_json::to_writer(out, text).map_err(|error| unfit(error.to_string()))?;
+    Ok(JsonKind::String)
 }

@@ -3,8 +3,8 @@
 //!
 //! White space around a cell and its quotes does not count, as for ClickHouse.
 
-use super::split::{Cells, Form};
-use memchr::{memchr, memchr3};
+use super::split::{Cells, Form, until};
+use memchr::memchr;
 
 /// Why the rest of a body cannot be read.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,8 +32,9 @@ pub(super) fn record(body: &[u8], mut at: usize, cells: &mut Cells) -> Result<us
     }
 }
 
+#[inline]
 fn bare(body: &[u8], start: usize, cells: &mut Cells) -> usize {
-    let end = memchr3(b',', b'\n', b'\r', &body[start..]).map_or(body.len(), |found| start + found);
+    let end = until(body, start, [b',', b'\n', b'\r']);
     let mut last = end;
     while last > start && matches!(body[last - 1], b' ' | b'\t') {
         last -= 1;
@@ -76,6 +77,7 @@ fn quoted(body: &[u8], open: usize, cells: &mut Cells) -> Result<usize, Broken> 
     Ok(after_blanks(body, close + 1))
 }
 
+#[inline]
 fn after_blanks(body: &[u8], mut at: usize) -> usize {
     while matches!(body.get(at), Some(b' ' | b'\t')) {
         at += 1;

@@ -16,6 +16,8 @@ pub(super) struct Layout(Vec<Slot>);
 /// One column.
 #[derive(Debug)]
 pub(super) struct Slot {
+    /// Its place in the plan.
+    pub(super) column: usize,
     pub(super) name: Box<str>,
     pub(super) type_text: Box<str>,
     /// Its name as the key of a member, with the colon.
@@ -29,6 +31,7 @@ impl Slot {
         let mut key = serde_json::to_vec(&*column.name).unwrap_or_default();
         key.push(b':');
         Self {
+            column: at,
             name: column.name.clone(),
             type_text: column.type_text.clone(),
             key: key.into(),
@@ -61,7 +64,7 @@ impl Layout {
         }
         let mut seen = HashSet::new();
         let (mut slots, mut stranger) = (Vec::new(), None);
-        for (_, name) in cells.iter(body) {
+        for (_, name, _) in cells.iter(body) {
             match plan.column(name) {
                 Some(at) if seen.insert(at) => slots.push(Slot::new(plan, at)),
                 Some(_) => {

@@ -1,29 +1,41 @@
 //! One record of TSV: a line is a record whatever it holds, since tabs and line feeds inside a cell are escaped.
 
-use super::split::{Cells, Form};
+use super::split::{Cells, Form, until};
 use memchr::memchr;
 
 /// Reads the line that begins at `at`; gives where the next one does.
 pub(super) fn record(body: &[u8], at: usize, cells: &mut Cells) -> usize {
     cells.clear();
-    let end = memchr(b'\n', &body[at..]).map_or(body.len(), |found| at + found);
-    let last = if end > at && body[end - 1] == b'\r' { end - 1 } else { end };
     let mut start = at;
     loop {
-        let tab = memchr(b'\t', &body[start..last]).map(|found| start + found);
-        cell(body, start..tab.unwrap_or(last), cells);
-        match tab {
-            Some(tab) => start = tab + 1,
-            None => return (end + 1).min(body.len()),
+        let (mut end, mut escaped) = (start, false);
+        let stop = loop {
+            end = until(body, end, [b'\t', b'\n', b'\\']);
+            match body.get(end) {
+                Some(b'\\') => {
+                    escaped = true;
+                    end += 1;
+                }
+                stop => break stop,
+            }
+        };
+        if stop == Some(&b'\t') {
+            cell(body, start..end, escaped, cells);
+            start = end + 1;
+            continue;
         }
+        let last = if end > start && body[end - 1] == b'\r' { end - 1 } else { end };
+        cell(body, start..last, escaped, cells);
+        return (end + 1).min(body.len());
     }
 }
 
-fn cell(body: &[u8], span: std::ops::Range<usize>, cells: &mut Cells) {
+#[inline]
+fn cell(body: &[u8], span: std::ops::Range<usize>, escaped: bool, cells: &mut Cells) {
     match &body[span.clone()] {
         b"" => cells.push(span, Form::Empty),
         b"\\N" => cells.push(span, Form::Null),
-        text if memchr(b'\\', text).is_some() => cells.push_own(Form::Bare, |out| unescape(text, out)),
+        text if escaped => cells.push_own(Form::Bare, |out| unescape(text, out)),
         _ => cells.push(span, Form::Bare),
     }
 }

@@ -1,6 +1,8 @@
 //! The walk over a body of cells, a window at a time: judging first, and then making the rows.
 
 use super::{Dialect, Header, Syntax, cell, csv, layout::Layout, split::Cells, tsv};
+#[cfg(test)]
+use crate::json::Scanner;
 use crate::{
     codes,
     error::shown,
@@ -10,7 +12,7 @@ use crate::{
         plan::Plan,
         records::{Records, WINDOW},
     },
-    json::{Scanner, push_compact},
+    json::{Value, push_compact},
 };
 use std::ops::Range;
 
@@ -21,6 +23,8 @@ const PIECE_BYTES: usize = 2 << 20;
 #[derive(Debug)]
 pub(crate) struct Sheet<'b> {
     body: &'b [u8],
+    /// Whether all of it is UTF-8, and so each cell that stands in it as it is.
+    utf8: bool,
     at: usize,
     syntax: Syntax,
     layout: Layout,
@@ -96,6 +100,7 @@ impl<'b> Sheet<'b> {
         let (layout, cells) = (Layout::positional(plan), Cells::new(plan.columns.len()));
         let mut sheet = Self {
             body,
+            utf8: std::str::from_utf8(body).is_ok(),
             at,
             syntax,
             layout,
@@ -171,7 +176,7 @@ impl<'b> Sheet<'b> {
             self.at = span.start;
             // it was read and judged before, and cannot fail now
             let again = edited || judge.identifies();
-            let made = self.read().and_then(|_| if again { self.make(judge).map(drop) } else { self.render() });
+            let made = self.read().and_then(|_| if again { self.make(judge).map(drop) } else { self.render(None) });
             debug_assert!(made.is_ok(), "{made:?}");
             piece.push(&self.row, judge.identifies().then_some(&*self.id));
         }
@@ -210,10 +215,12 @@ impl<'b> Sheet<'b> {
     }
 
     /// Makes the row of the record last read and judges it; says whether it had to be edited.
+    ///
+    /// Values are judged as they are written: what a cell became need not be found in the row again.
     fn make(&mut self, judge: &mut Judge<'_>) -> Result<bool, Refusal> {
-        self.render()?;
-        let judged = judge.record(&mut Scanner::new(&self.row, 0))?;
-        if let Some(refusal) = judged.refusal {
+        judge.begin();
+        self.render(Some(&mut *judge))?;
+        if let Some(refusal) = judge.end(&self.row) {
             return Err(refusal);
         }
         if judge.identifies() {
@@ -224,29 +231,36 @@ impl<'b> Sheet<'b> {
             return Ok(false);
         }
         let mut edited = Vec::with_capacity(self.row.len() + 16 * judge.edits.len());
-        push_compact(&mut edited, &self.row, judged.span, &judge.edits);
+        push_compact(&mut edited, &self.row, 0..self.row.len(), &judge.edits);
         self.row = edited;
         Ok(true)
     }
 
-    /// Writes the record last read as a JSON object.
-    fn render(&mut self) -> Result<(), Refusal> {
+    /// Writes the record last read as a JSON object, and has its values judged.
+    fn render(&mut self, mut judge: Option<&mut Judge<'_>>) -> Result<(), Refusal> {
         if self.cells.count() != self.layout.len() {
             let reason = format!("the line has {} cells, not {}", self.cells.count(), self.layout.len());
             return Err(Refusal::new(&codes::CSV_CELLS, reason));
         }
-        self.row.clear();
-        self.row.push(b'{');
-        for (slot, (form, text)) in self.layout.slots().zip(self.cells.iter(self.body)) {
-            if self.row.len() + text.len() > self.max_row {
+        let row = &mut self.row;
+        row.clear();
+        row.push(b'{');
+        for (slot, (form, text, own)) in self.layout.slots().zip(self.cells.iter(self.body)) {
+            if row.len() + text.len() > self.max_row {
                 let reason = format!("the record has more than {} bytes as JSON", self.max_row);
                 return Err(Refusal::new(&codes::ROW_TOO_LARGE, reason));
             }
-            let start = self.row.len();
-            self.row.extend_from_slice(&slot.key);
-            match cell::push(&mut self.row, slot.takes, self.syntax, form, text) {
-                Ok(true) => self.row.push(b','),
-                Ok(false) => self.row.truncate(start),
+            let start = row.len();
+            row.extend_from_slice(&slot.key);
+            match cell::push(row, slot.takes, (self.syntax, form, own && self.utf8), text) {
+                Ok(Some(kind)) => {
+                    if let Some(judge) = judge.as_deref_mut() {
+                        let span = start + slot.key.len()..row.len();
+                        judge.value(row, slot.column, Value { kind, span })?;
+                    }
+                    row.push(b',');
+                }
+                Ok(None) => row.truncate(start),
                 Err(unfit) => {
                     let reason = format!("column {} ({}) {}", shown(slot.name.as_bytes()), slot.type_text, unfit.why);
                     let mut refusal = Refusal::new(unfit.code, reason);
@@ -255,10 +269,31 @@ impl<'b> Sheet<'b> {
                 }
             }
         }
-        if self.row.len() > 1 {
-            self.row.pop();
+        if row.len() > 1 {
+            row.pop();
         }
-        self.row.push(b'}');
+        row.push(b'}');
         Ok(())
+    }
+}
+
+#[cfg(test)]
+impl Sheet<'_> {
+    /// Of the next record: its row before it is edited, what is said of it, and what is said of that row as JSON. Nothing
+    /// where there is none, or no row.
+    pub(super) fn both_ways(&mut self, one: &mut Judge<'_>, other: &mut Judge<'_>) -> Option<(String, [String; 2])> {
+        if self.at_end() {
+            return None;
+        }
+        self.read().ok()?;
+        let judge = |judge: &Judge<'_>, refusal: Option<Refusal>| {
+            format!("{refusal:?} {:?} {:?} {:?}", judge.edits, judge.undecided, judge.id())
+        };
+        self.render(None).ok()?;
+        let row = String::from_utf8_lossy(&self.row).into_owned();
+        one.begin();
+        let said = self.render(Some(&mut *one)).err().or_else(|| one.end(&self.row));
+        let json = other.record(&mut Scanner::new(row.as_bytes(), 0)).ok()?;
+        Some((row.clone(), [judge(one, said), judge(other, json.refusal)]))
     }
 }

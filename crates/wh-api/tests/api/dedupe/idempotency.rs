@@ -1,7 +1,7 @@
 //! Requests under an `Idempotency-Key`.
 
 use super::{World, counts, row, rows, under, under_to};
-use crate::rig::Rig;
+use crate::rig::{Rig, post};
 use futures::FutureExt;
 use std::time::Duration;
 use wh_mq::{
@@ -33,7 +33,56 @@ async fn the_scope_of_a_key_is_its_table_and_tenant() {
     for path in ["/v1/ingest?table=t", PLAIN] {
         assert_eq!(counts(&under_to(&one, path, "k", &row(1)).await), [1, 1, 0, 0]);
     }
+    let mut other = post(PLAIN, "application/x-ndjson", row(1));
+    other.headers_mut().insert("idempotency-key", "k".parse().unwrap());
+    other.headers_mut().insert("x-tenant-id", "acme".parse().unwrap());
+    let other = one.send(other).await;
+    assert_eq!((counts(&other), other.header("idempotency-replayed")), ([1, 1, 0, 0], None));
+    assert_eq!(one.rows().await.len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_is_read_in_another_way_is_another_body() {
+    let one = World::new().process(1).rig;
+    let body = "id,note,n,at,tags,ça va\n1,a,,,,\n2,b,,,,\n";
+    let send = async |form: &'static str| {
+        let mut request = post(PLAIN, form, body);
+        request.headers_mut().insert("idempotency-key", "k".parse().unwrap());
+        one.send(request).await
+    };
+    let first = send("text/csv; header=present").await;
+    assert_eq!(counts(&first), [2, 2, 0, 0]);
+    // its second record is the first one of before
+    let other = send("text/csv; header=absent").await;
+    assert_eq!(other.outcome(), (409, Some("idempotency.mismatch".into())), "{other:?}");
+    let again = send("text/csv; header=present").await;
+    assert_eq!((counts(&again), again.header("idempotency-replayed")), ([2, 2, 0, 0], Some("true")));
     assert_eq!(one.rows().await.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_is_one_line_of_visible_text() {
+    let one = World::new().process(1).rig;
+    let send = async |keys: &[&[u8]]| {
+        let mut request = post(PLAIN, "application/x-ndjson", row(1));
+        for key in keys {
+            request.headers_mut().append("idempotency-key", http::HeaderValue::from_bytes(key).unwrap());
+        }
+        one.send(request).await
+    };
+    for bad in [&[&b""[..]][..], &["schl\u{fc}ssel".as_bytes()], &[b"\xff"], &[b"k", b"k"], &[&[b'k'; 256]]] {
+        let reply = send(bad).await;
+        assert_eq!(reply.outcome(), (400, Some("idempotency.key_invalid".into())), "{bad:?}");
+        assert_eq!(reply.value()["total"], 0);
+    }
+    assert!(one.rows().await.is_empty(), "nothing of such a request is stored");
+    for good in [&b"../../x"[..], b"0/1", b"%2F", b"!", &[b'%'; 255]] {
+        for replayed in [None, Some("true")] {
+            let reply = send(&[good]).await;
+            assert_eq!((reply.status.as_u16(), reply.header("idempotency-replayed")), (200, replayed), "{good:?}");
+        }
+    }
+    assert_eq!(one.rows().await.len(), 5);
 }
 
 #[tokio::test(start_paused = true)]

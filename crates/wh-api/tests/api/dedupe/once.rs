@@ -72,6 +72,67 @@ async fn an_id_is_its_text() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn half_of_a_surrogate_pair_is_no_id() {
+    let mut world = World::new();
+    world.rule.column = "note".into();
+    let one = world.process(1).rig;
+    // ClickHouse stores both of the last ones, and as different bytes
+    for half in [r#""\ud800x""#, r#""a\udc00""#, r#""a\uDC01""#, r#""\ufffd\udc02""#] {
+        let reply = one.json(format!("{{\"id\":1,\"note\":{half}}}")).await;
+        assert_eq!(reply.status, 400, "{half} {reply:?}");
+    }
+    let reply = one.json(r#"{"id":1,"note":"a\udc00"}"#).await;
+    assert_eq!(reply.results()[0].2, "dedupe.id_invalid");
+    assert_eq!(reply.value()["results"][0]["column"], "note");
+    for (text, new) in
+        [(r#""\ud83d\ude00""#, 1), ("\"\u{1f600}\"", 0), (r#""\ufffd""#, 1), ("\"\u{fffd}\"", 0), (r#""\\udc00""#, 1)]
+    {
+        assert_eq!(counts(&one.json(format!("{{\"id\":1,\"note\":{text}}}")).await)[1], new, "{text}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn ids_that_are_made_to_look_alike_are_others() {
+    let mut world = World::new();
+    world.rule.column = "note".into();
+    let one = world.process(1).rig;
+    let long = "y".repeat(1 << 19);
+    let texts = [
+        "!k/0",
+        "k/0",
+        "#",
+        "%23",
+        "%2523",
+        "a/b",
+        "a%2Fb",
+        "A/B",
+        " ",
+        "\u{a0}",
+        "e\u{301}",
+        "\u{e9}",
+        "\u{0}",
+        "\u{0}\u{0}",
+        "null",
+        "../t/x",
+        "t/x",
+        &long,
+        &long[1..],
+        &format!("{long}z"),
+    ];
+    for text in texts {
+        let body = serde_json::json!({ "id": 1, "note": text }).to_string();
+        for new in [1, 0] {
+            let reply = one.json(body.clone()).await;
+            assert_eq!(counts(&reply)[1], new, "{:?} {reply:?}", &text[..text.len().min(20)]);
+        }
+    }
+    // nor is a record of a request one of them
+    let reply = super::under(&one, "k", r#"{"id":1,"note":"first"}"#).await;
+    assert_eq!(counts(&reply), [1, 1, 0, 0]);
+    assert_eq!(one.rows().await.len(), texts.len() + 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn no_id_is_no_id() {
     for (required, accepted) in [(false, 3), (true, 0)] {
         let mut world = World::new();

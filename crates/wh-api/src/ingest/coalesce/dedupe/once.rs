@@ -3,7 +3,10 @@
 use crate::{
     codes,
     error::ApiError,
-    ingest::coalesce::{Failure, Outcome},
+    ingest::{
+        coalesce::{Failure, Outcome},
+        records::Form,
+    },
 };
 use bytes::Bytes;
 use http::HeaderMap;
@@ -23,7 +26,7 @@ const STEP: usize = 256 << 10;
 #[derive(Debug)]
 pub(crate) struct Once {
     key: String,
-    /// What is kept with each record: the start of the SHA-256 of the decoded body.
+    /// What is kept with each record: the start of the SHA-256 of how the body is read, and of the decoded body.
     body: Bytes,
     /// What is said of all its records, once one of them decides it.
     ruling: Mutex<Option<Ruling>>,
@@ -61,8 +64,11 @@ impl Once {
     }
 
     /// Takes the hash of the body. A large one does not hold its thread.
-    pub(crate) async fn new(key: String, body: &[u8]) -> Self {
+    ///
+    /// `form` is part of it: read in another way, the same bytes are other records, or the same ones by other numbers.
+    pub(crate) async fn new(key: String, form: Form, body: &[u8]) -> Self {
         let mut hash = Sha256::new();
+        hash.update(form.tag());
         for piece in body.chunks(STEP) {
             hash.update(piece);
             if body.len() > STEP {
@@ -138,9 +144,11 @@ mod tests {
 
     #[tokio::test]
     async fn another_body_has_another_hash_and_outweighs_being_at_work() {
-        let (one, two) = (Once::new("k".into(), b"a").await, Once::new("k".into(), b"b").await);
-        assert_ne!(one.body(), two.body());
-        assert_eq!(one.body(), Once::new("other".into(), b"a").await.body());
+        let of = async |key: &str, form, body: &[u8]| Once::new(key.into(), form, body).await;
+        let one = of("k", Form::Lines, b"a").await;
+        assert_ne!(one.body(), of("k", Form::Lines, b"b").await.body());
+        assert_ne!(one.body(), of("k", Form::Document, b"a").await.body());
+        assert_eq!(one.body(), of("other", Form::Lines, b"a").await.body());
         one.rule(Ruling::Mismatch);
         one.rule(Ruling::Running(Duration::ZERO));
         assert_eq!(one.ruling(), Some(Ruling::Mismatch));
