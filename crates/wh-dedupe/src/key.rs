@@ -124,16 +124,21 @@ fn plain(byte: u8) -> bool {
 
 const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
 
-fn escape(out: &mut String, text: &str) {
-    for byte in text.bytes() {
-        if plain(byte) {
-            out.push(char::from(byte));
-        } else {
+fn escape(out: &mut String, mut text: &str) {
+    // most ids have nothing to escape
+    while let Some(at) = text.bytes().position(|byte| !plain(byte)) {
+        let (before, rest) = text.split_at(at);
+        out.push_str(before);
+        let mut characters = rest.chars();
+        let first = characters.next().map_or(0, char::len_utf8);
+        for byte in rest.bytes().take(first) {
             out.push('%');
             out.push(char::from(DIGITS[usize::from(byte >> 4)]));
             out.push(char::from(DIGITS[usize::from(byte & 15)]));
         }
+        text = characters.as_str();
     }
+    out.push_str(text);
 }
 
 fn hex(out: &mut String, bytes: &[u8]) {
