@@ -11,7 +11,7 @@ const WAIT: Duration = Duration::from_secs(90);
 /// Posts a row and waits until it is committed.
 async fn write(system: &System, id: u64) {
     let row = format!(r#"{{"id":{id},"at":"2026-01-01 00:00:00.000","note":"x"}}"#);
-    let url = system.url("/v1/ingest?table=events&wait=committed&timeout=60s");
+    let url = system.url("/v1/ingest?table=events&wait=committed&timeout=30s");
     let request = http::post(url, row).header("content-type", "application/json").timeout(WAIT);
     let answer: Value = request.send().await.unwrap().json().unwrap();
     assert_eq!(answer["committed"], json!(1), "{answer}");
@@ -93,10 +93,10 @@ async fn views_on_a_table_see_its_rows_as_soon_as_they_are_committed() {
     for rows in 1..=5 {
         write(&system, rows).await;
         for (table, function) in [("sums", "sum"), ("to_sums", "sum"), ("seen", "count")] {
-            let query = json!({"aggregations": [{"fn": function, "column": "n", "alias": "n"}]}).to_string();
+            let query = json!({"aggregations": [{"fn": function, "column": "n", "alias": "rows"}]}).to_string();
             let reply = system.post_to(&format!("/v1/query?table={table}"), "application/json", query).await.unwrap();
             assert_eq!(reply.status, 200, "{table}: {}", reply.text());
-            assert_eq!(reply.json().unwrap()[0]["n"], json!(rows), "{table}: {}", reply.text());
+            assert_eq!(reply.json().unwrap()[0]["rows"], json!(rows), "{table}: {}", reply.text());
         }
     }
 }

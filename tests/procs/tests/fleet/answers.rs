@@ -8,7 +8,7 @@ use wh_testkit::{http, redis::Server};
 
 /// Posts a row to the table, and waits until it is committed.
 async fn write(api: &Member, id: u64) {
-    let url = api.url("/v1/ingest?table=t00&wait=committed&timeout=50s");
+    let url = api.url("/v1/ingest?table=t00&wait=committed&timeout=30s");
     let body = json!({ "n": id, "note": "own" }).to_string();
     let request = http::post(url, body).header("content-type", "application/x-ndjson").timeout(WAIT);
     let answer: Value = request.send().await.unwrap().json().unwrap();
