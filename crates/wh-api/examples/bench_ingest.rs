@@ -14,7 +14,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 use tower::Service;
-use wh_api::{Api, ApiOptions, OperatorKey, Parts, TenantLimits, TenantRuntime, Version};
+use wh_api::{Api, ApiOptions, OperatorKey, Parts, Pipes, TenantLimits, TenantRuntime, Version};
 use wh_clickhouse::{Client, Column, ColumnKind, Options, Schema, SchemaHandle, TableSchema, types::Type};
 use wh_mq::{
     Allowance, Broker, BrokerStatus, Budget, DeadLetter, DeadLetterId, DeadLetterPage, DeadLetterQuery, Error, Feed,
@@ -124,6 +124,8 @@ fn api(encoding: Encoding, delay: Duration) -> Api {
         schema: SchemaHandle::fixed(schema),
         clickhouse: Client::new(Options::default()).expect("client"),
         limits: TenantLimits::default(),
+        pipes: Pipes::default(),
+        default_role: None,
     };
     let parts = Parts {
         broker: Arc::new(Null(delay)),

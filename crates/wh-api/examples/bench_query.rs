@@ -16,7 +16,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 use tower::Service;
-use wh_api::{AnswerCache, Api, ApiOptions, OperatorKey, Parts, TenantLimits, TenantRuntime, Version};
+use wh_api::{AnswerCache, Api, ApiOptions, OperatorKey, Parts, Pipes, TenantLimits, TenantRuntime, Version};
 use wh_cache::{Cache, memory, redis};
 use wh_clickhouse::{Client, Discovery, DiscoveryOptions, Options, Query, SchemaHandle};
 use wh_mq::{Allowance, sim};
@@ -159,6 +159,10 @@ async fn measure(time: Duration) {
     let before = reached().await;
     let all = join_all((0..1_000).map(|_| once(&api, &body, false))).await;
     let joined = all.iter().filter(|how| *how != "HIT").count();
+    // a query is in the log a moment after its answer
+    let seen =
+        wh_testkit::until(Duration::from_secs(60), "the query in the log", || async { reached().await > before });
+    seen.await.expect("it is in the log");
     let reached = reached().await - before;
     println!(
         "\n1,000 identical queries at once: {reached} reached ClickHouse, {joined} waited for it, the others found its answer"
@@ -181,6 +185,8 @@ fn api(client: &Client, schema: &SchemaHandle, store: Option<Arc<dyn Cache>>) ->
         schema: schema.clone(),
         clickhouse: client.clone(),
         limits: TenantLimits::default(),
+        pipes: Pipes::default(),
+        default_role: None,
     };
     let hour = Duration::from_secs(3_600);
     let cache = store.map(|store| AnswerCache { store, max_value_bytes: 1 << 20, longest: hour, by_marks: false });

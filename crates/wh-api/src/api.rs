@@ -5,7 +5,7 @@ use crate::{
     app::App,
     codes,
     error::{ApiError, internal},
-    ingest, openapi, ops, probes, query, request_id, stream,
+    ingest, openapi, ops, pipes, probes, query, request_id, stream,
 };
 use axum::{
     Router,
@@ -64,7 +64,7 @@ impl Api {
         let start = clock.now();
         let id = request_id::of(request.headers(), &*app.publishing.entropy);
         let route = Route::of(request.uri());
-        if matches!(route, Route::Sql | Route::Query) {
+        if matches!(route, Route::Sql | Route::Query | Route::Pipe) {
             // what is logged of a statement, and told at the end of a broken answer, is under the id of its answer
             request.headers_mut().insert(&request_id::X_REQUEST_ID, id.clone());
         }
@@ -127,6 +127,8 @@ fn routes(app: &Arc<App>) -> Router {
         .route("/v1/ops/dead-letters/replay", post(ops::dead_letters::replay))
         .route("/v1/ops/dead-letters/purge", post(ops::dead_letters::purge))
         .route("/v1/ops/dead-letters/{id}", get(ops::dead_letters::show))
+        .route("/v1/ops/pipes", get(pipes::definitions))
+        .route("/v1/ops/pipes/{name}", get(pipes::definition))
         .route("/v1/ops/queue", get(ops::queue));
     if app.options.surface == Surface::Full {
         router = router
@@ -134,6 +136,9 @@ fn routes(app: &Arc<App>) -> Router {
             .route("/v1/openapi.json", get(openapi::document))
             .route("/v1/ingest", post(ingest::ingest))
             .route("/v1/query", post(query::query).layer(CompressionLayer::new()))
+            .route("/v1/pipes", get(pipes::list))
+            .route("/v1/pipes/{name}", get(pipes::call).layer(CompressionLayer::new()))
+            .route("/v1/pipes/{name}", post(pipes::call).layer(CompressionLayer::new()))
             .route("/v1/stream", get(stream::stream));
     }
     if let Some((path, _)) = &app.metrics {
@@ -177,6 +182,7 @@ impl fmt::Debug for Api {
 enum Route {
     Ingest,
     Query,
+    Pipe,
     Stream,
     Sql,
     Ops,
@@ -189,6 +195,8 @@ impl Route {
         match uri.path() {
             "/v1/ingest" => Self::Ingest,
             "/v1/query" => Self::Query,
+            "/v1/pipes" => Self::Pipe,
+            path if path.starts_with("/v1/pipes/") => Self::Pipe,
             "/v1/stream" => Self::Stream,
             "/v1/ops/query" => Self::Sql,
             path if path.starts_with("/v1/ops/") => Self::Ops,
@@ -203,6 +211,7 @@ impl Route {
         match self {
             Self::Ingest => "ingest",
             Self::Query => "query",
+            Self::Pipe => "pipe",
             Self::Stream => "stream",
             Self::Sql => "ops_query",
             Self::Ops => "ops",
@@ -213,7 +222,7 @@ impl Route {
 
     /// A stream has no end, and a query has the tenant's own bound on its time.
     fn bounds_itself(self) -> bool {
-        matches!(self, Self::Stream | Self::Query | Self::Sql)
+        matches!(self, Self::Stream | Self::Query | Self::Pipe | Self::Sql)
     }
 
     /// How much longer than allowed a request may take: an ingest request ends itself in time, and tells what became of
@@ -227,6 +236,8 @@ impl Route {
         match self {
             Self::Ingest | Self::Stream => Some("X-Tenant-ID"),
             Self::Query => Some("X-Tenant-ID, Accept, Accept-Encoding"),
+            // what a pipe answers depends on who asks
+            Self::Pipe => Some("X-Tenant-ID, Accept, Accept-Encoding, Authorization, X-Operator-Key"),
             Self::Sql | Self::Ops | Self::Probe | Self::Other => None,
         }
     }

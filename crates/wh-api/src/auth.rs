@@ -22,6 +22,15 @@ enum Presented<'a> {
     Unusable,
 }
 
+/// Who a request comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asker {
+    /// Somebody who presents nothing.
+    Nobody,
+    /// Who has the operator key.
+    Operator,
+}
+
 impl OperatorKey {
     /// No key, or an empty one, lets nobody in.
     #[must_use]
@@ -66,11 +75,16 @@ impl OperatorKey {
         }
     }
 
-    /// Lets in who presents nothing, and the operator. A presented credential that is bad is refused (decision D24).
+    /// Lets in who presents nothing, and the operator.
     pub(crate) fn allow(&self, headers: &HeaderMap, meters: &Meters) -> Result<(), ApiError> {
+        self.asker(headers, meters).map(drop)
+    }
+
+    /// Who asks. A presented credential that is bad is refused (decision D24).
+    pub(crate) fn asker(&self, headers: &HeaderMap, meters: &Meters) -> Result<Asker, ApiError> {
         match presented(headers) {
-            Presented::Nothing => Ok(()),
-            Presented::Key(key) if self.matches(key) => Ok(()),
+            Presented::Nothing => Ok(Asker::Nobody),
+            Presented::Key(key) if self.matches(key) => Ok(Asker::Operator),
             Presented::Key(_) | Presented::Unusable => Err(bad_key(meters)),
             Presented::Bearer => Err(bad_token()),
         }

@@ -50,7 +50,7 @@ codes! {
     TENANT_NOT_FOUND = "tenant.not_found", 404, None, "This server does not serve that tenant.";
     TOKEN_INVALID = "auth.token_invalid", 401, None, "The bearer token is not valid. A presented credential that is bad is always refused.";
     OPERATOR_KEY_INVALID = "auth.operator_key_invalid", 401, None, "The operator key is wrong, or was given more than once.";
-    AUTH_REQUIRED = "auth.required", 401, None, "This path needs the operator key: `Authorization: Operator <key>` or `X-Operator-Key`.";
+    AUTH_REQUIRED = "auth.required", 401, None, "This path needs the operator key: `Authorization: Operator <key>` or `X-Operator-Key`; or, for pipes, a role, and who presents nothing has none here.";
     OPS_FORBIDDEN = "ops.forbidden", 403, None, "This server has no operator key configured (`auth.operator_key_file`), so nobody may use `/v1/ops`.";
 
     TABLE_MISSING = "table.missing", 400, None, "The query string names no `table`.";
@@ -111,6 +111,12 @@ codes! {
     DEAD_LETTERS_BUSY = "dead_letter.busy", 503, Some(5), "This process checks, replays or purges other dead letters right now; one request at a time does.";
 
     QUERY_INVALID = "query.invalid", 400, None, "The query has the wrong form; the text names the member.";
+    PIPE_NOT_FOUND = "pipe.not_found", 404, None, "No such pipe, or none that you may run.";
+    PIPE_BODY = "pipe.body_invalid", 400, None, "The body is not one JSON object of parameters, or has one of them twice.";
+    PIPE_PARAMETER_UNKNOWN = "pipe.parameter_unknown", 400, None, "The pipe has no parameter of that name; the text lists those it has.";
+    PIPE_PARAMETER_MISSING = "pipe.parameter_missing", 400, None, "A parameter that has no default is not given; the text names it.";
+    PIPE_PARAMETER_INVALID = "pipe.parameter_invalid", 400, None, "A value does not fit its parameter's type; the text names the parameter and the reason.";
+    PIPE_UNUSABLE = "pipe.unusable", 502, None, "The pipe cannot be run as the server's settings have it: an operator must act.";
     CLICKHOUSE_LIMIT = "clickhouse.limit_exceeded", 400, None, "The query needs more than it may use.";
     CLICKHOUSE_REJECTED = "clickhouse.rejected", 400, None, "ClickHouse refuses the query; the text is its own.";
     CLICKHOUSE_DENIED = "clickhouse.access_denied", 403, None, "ClickHouse's user lacks a grant for this statement.";

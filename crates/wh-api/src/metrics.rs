@@ -90,6 +90,13 @@ pub const METRICS: &[(&str, &str, &str, &str)] = &[
         "answers of reads by how they came about: hit (kept), miss (computed, and kept where it may be), bypass",
     ),
     ("wavehouse_query_joined_total", "counter", "", "misses that waited for a computation that was under way"),
+    (
+        "wavehouse_pipe_calls_total",
+        "counter",
+        "tenant, pipe, outcome",
+        "calls of pipes by outcome: ok, or the code of the error",
+    ),
+    ("wavehouse_pipe_duration_seconds", "histogram", "tenant, pipe", "from a call of a pipe to the head of its answer"),
     ("wavehouse_ingest_held_bytes", "gauge", "", "bytes of bodies and gathered rows in memory"),
     ("wavehouse_auth_operator_key_failures_total", "counter", "", "wrong operator keys"),
     ("wavehouse_sse_active_streams", "gauge", "", "open streams"),
@@ -126,6 +133,7 @@ pub(crate) struct Meters {
     pub(crate) answer_bypasses: Counter,
     pub(crate) answers_joined: Counter,
     tables: LabelCap,
+    pipes: LabelCap,
     types: LabelCap,
     codes: LabelCap,
 }
@@ -166,6 +174,7 @@ impl Meters {
             answer_bypasses: counter!("wavehouse_query_answers_total", "cache" => "bypass"),
             answers_joined: counter!("wavehouse_query_joined_total"),
             tables: LabelCap::new(MAX_LABELS),
+            pipes: LabelCap::new(MAX_LABELS),
             types: LabelCap::new(MAX_LABELS),
             codes: LabelCap::new(MAX_LABELS),
         }
@@ -196,6 +205,18 @@ impl Meters {
         if fate == "forgotten" {
             counter!("wavehouse_ingest_dedupe_unresolved_total").increment(count);
         }
+    }
+
+    /// A call of a pipe that there is.
+    pub(crate) fn pipe(&self, tenant: &Tenant, pipe: &str, outcome: &'static str, took: Duration) {
+        // the cap is on pairs: two tenants may have pipes of one name
+        let capped = &*self.pipes.get(&format!("{tenant}.{pipe}")) == OTHER_LABEL;
+        let pipe = if capped { OTHER_LABEL.into() } else { SharedString::from(pipe.to_owned()) };
+        let tenant = SharedString::from(tenant.as_str().to_owned());
+        counter!("wavehouse_pipe_calls_total",
+            "tenant" => tenant.clone(), "pipe" => pipe.clone(), "outcome" => outcome)
+        .increment(1);
+        histogram!("wavehouse_pipe_duration_seconds", "tenant" => tenant, "pipe" => pipe).record(took.as_secs_f64());
     }
 
     pub(crate) fn undecided(&self, type_text: &str) -> Counter {

@@ -1,6 +1,6 @@
 //! The tenants this process serves, and what each brings. Not where their settings come from.
 
-use crate::dedupe::DedupeRules;
+use crate::{dedupe::DedupeRules, pipes::Pipes};
 use std::{collections::HashMap, time::Duration};
 use wh_clickhouse::{Client, SchemaHandle};
 use wh_types::Tenant;
@@ -72,6 +72,10 @@ pub struct TenantRuntime {
     pub clickhouse: Client,
     /// Bounds.
     pub limits: TenantLimits,
+    /// Its pipes.
+    pub pipes: Pipes,
+    /// The role of who presents nothing; without one they may run no pipe.
+    pub default_role: Option<String>,
 }
 
 /// The tenants to serve. Of two with the same id the later one counts.

@@ -10,6 +10,7 @@ use crate::{
     front::{Front, Phase},
     instance,
     life::Life,
+    pipes::PipesFile,
     secrets::Secrets,
     serve::{Limits, Server, listen},
     telemetry::install_metrics,
@@ -55,6 +56,7 @@ pub(crate) async fn start(
     let metrics = install_metrics(about, clock.clone());
     let secrets = Secrets::read(&config)?;
     let clients = Clients::new(&config, secrets.password())?;
+    let pipes = PipesFile::load(&config)?;
     let tasks = Tasks::new();
     let cache = cache::open(&config, clock.clone(), entropy.clone(), &tasks)?;
 
@@ -101,6 +103,7 @@ pub(crate) async fn start(
         metrics,
         clients,
         secrets,
+        pipes,
         instance,
         front,
         server,

@@ -2,7 +2,7 @@
 
 use crate::{
     About, Exit, counted::Counted, dlq_cli, doctor, doctor_cache, doctor_clickhouse, doctor_nats, error::with_causes,
-    health, mq_cli, parts, place::Place, queue, queue_report, run, telemetry::install_logs,
+    health, mq_cli, parts, pipes, place::Place, queue, queue_report, run, telemetry::install_logs,
 };
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::{
@@ -296,6 +296,16 @@ fn examine(loaded: &Loaded, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
             return Exit::Failure;
         }
     }
+    let pipes = match pipes::look(&loaded.config) {
+        Ok(found) => {
+            found.iter().for_each(|found| say(out, found));
+            true
+        }
+        Err(refused) => {
+            say(out, &refused);
+            false
+        }
+    };
     let both = async {
         let clickhouse = doctor_clickhouse::look(&loaded.config).await?;
         Ok((clickhouse, doctor_cache::look(&loaded.config).await))
@@ -306,7 +316,7 @@ fn examine(loaded: &Loaded, out: &mut dyn Write, err: &mut dyn Write) -> Exit {
             if let Some(cache) = &cache {
                 say(out, cache);
             }
-            let fault = clickhouse.is_fault() || cache.is_some_and(|cache| cache.is_fault());
+            let fault = !pipes || clickhouse.is_fault() || cache.is_some_and(|cache| cache.is_fault());
             if fault { Exit::Failure } else { Exit::Ok }
         }
         Err(error) => {

@@ -204,6 +204,26 @@ fn doctor_fails_while_clickhouse_does_not_answer() {
 }
 
 #[test]
+fn doctor_tells_what_is_wrong_with_pipes() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, file) = (folder.path().to_str().unwrap(), folder.path().join("pipes.json"));
+    let file = file.to_str().unwrap();
+    let variables = [
+        ("WH_DATA_DIR", data),
+        ("WH_TENANT_DEFAULTS_CLICKHOUSE_URL", "http://127.0.0.1:1"),
+        ("WH_TENANT_DEFAULTS_PIPES_FILE", file),
+    ];
+    for (text, told) in [
+        ("{\"pipes\": [{\"name\": \"a\", \"sql\": \"SELECT 1\"}]}", "pipes.json: 1 pipe\n"),
+        ("{\"pipes\": [{\"name\": \"a\"}]}", "cannot be used: 1 error\n  pipes[0] (line 1): needs a name and sql\n"),
+    ] {
+        std::fs::write(file, text).unwrap();
+        let said = command(&["doctor"], &variables);
+        assert!(said.exit == Exit::Failure && said.out.contains(told), "{}{}", said.out, said.err);
+    }
+}
+
+#[test]
 fn a_program_with_fixed_roles_reads_a_shared_configuration_as_its_own() {
     let nats = [("WH_MQ_BACKEND", "nats"), ("WH_COORD_BACKEND", "nats"), ("WH_MQ_NATS_URLS", "nats://127.0.0.1:1")];
     for (roles, help) in

@@ -1,6 +1,6 @@
 //! Why the process could not start or go on. Each says what to look at.
 
-use crate::{DataDirError, ListenError};
+use crate::{DataDirError, ListenError, PipesError};
 use std::{fmt::Write, path::PathBuf};
 
 /// It could not start.
@@ -33,6 +33,9 @@ pub enum StartError {
     /// The leases by which processes share units.
     #[error("coord.nats cannot be used")]
     Leases(#[source] wh_coord::Error),
+    /// The file of pipes.
+    #[error(transparent)]
+    Pipes(#[from] PipesError),
     /// The store of ids.
     #[error("dedupe cannot be used")]
     Dedupe(#[source] wh_dedupe::Error),
@@ -59,6 +62,7 @@ impl StartError {
             | Self::Topology(_)
             | Self::Broker(_)
             | Self::Leases(_)
+            | Self::Pipes(_)
             | Self::Dedupe(_)
             | Self::Cache(_)
             | Self::ClickHouse(_)

@@ -31,6 +31,7 @@ mod mq_cli;
 mod nats;
 mod parts;
 mod peers;
+mod pipes;
 mod place;
 mod queue;
 mod queue_report;
@@ -45,6 +46,7 @@ pub use app::{App, Running};
 pub use data_dir::DataDirError;
 pub use error::{RunError, StartError};
 pub use exit::Exit;
+pub use pipes::PipesError;
 pub use serve::ListenError;
 
 pub(crate) use run::run;

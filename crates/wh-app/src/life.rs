@@ -9,6 +9,7 @@ use crate::{
     error::with_causes,
     front::{Front, Phase},
     parts::{api_options, api_parts, stop_budget, worker},
+    pipes::PipesFile,
     secrets::Secrets,
     serve::Server,
     telemetry::Metrics,
@@ -43,6 +44,7 @@ pub(crate) struct Life {
     /// As they were read at boot.
     pub(crate) secrets: Secrets,
     /// As they were read at boot.
+    pub(crate) pipes: PipesFile,
     /// This start's name.
     pub(crate) instance: String,
     pub(crate) front: Front<Api>,
@@ -146,6 +148,7 @@ impl Life {
         let mut checks = cluster.map(|cluster| cluster.watch(&self.tasks, rest.clone())).unwrap_or_default();
         checks.extend(self.cache.as_ref().map(cache::Store::check));
         let operator_key = self.secrets.watch(&self.clients, &self.tasks, &rest);
+        self.pipes.watch(&self.tasks, &rest);
         let parts = api_parts(self, &queue, schema, operator_key, checks, streams.clone());
         let api = Api::new(parts, api_options(&self.config));
         self.front.set(Phase::Serving(api.clone()));

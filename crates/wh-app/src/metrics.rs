@@ -3,12 +3,14 @@
 use std::{sync::OnceLock, time::Duration};
 
 /// Names and meanings: the generated metrics page is made of this.
-pub(crate) const DESCRIBED: [(&str, &str); 9] = [
+pub(crate) const DESCRIBED: [(&str, &str); 11] = [
     ("wavehouse_build_info", "1, with version and commit as labels"),
     ("wavehouse_process_uptime_seconds", "seconds since this process started"),
     ("wavehouse_process_resident_bytes", "memory of this process that is in use"),
     ("wavehouse_http_connections", "open connections"),
     ("wavehouse_http_connections_full_total", "how often server.max_connections was reached"),
+    ("wavehouse_pipes", "pipes that can be run"),
+    ("wavehouse_pipes_file_refused", "1 while the file of pipes has errors and older pipes are in use"),
     ("wavehouse_dedupe_known_keys", "keys that the dedupe store in the data folder knows"),
     ("wavehouse_dedupe_open_claims", "its claims that are neither committed nor released"),
     ("wavehouse_dedupe_memory_bytes", "memory of its table of keys"),
@@ -48,6 +50,18 @@ pub(crate) fn dedupe(known: u64, claims: u64, table_bytes: u64, disk_bytes: u64)
     metrics::gauge!("wavehouse_dedupe_open_claims").set(claims as f64);
     metrics::gauge!("wavehouse_dedupe_memory_bytes").set(table_bytes as f64);
     metrics::gauge!("wavehouse_dedupe_disk_bytes").set(disk_bytes as f64);
+}
+
+/// A file of pipes is in use.
+#[expect(clippy::cast_precision_loss, reason = "gauges are read by people")]
+pub(crate) fn pipes(count: usize) {
+    metrics::gauge!("wavehouse_pipes").set(count as f64);
+    metrics::gauge!("wavehouse_pipes_file_refused").set(0.0);
+}
+
+/// A file of pipes is not used.
+pub(crate) fn pipes_refused() {
+    metrics::gauge!("wavehouse_pipes_file_refused").set(1.0);
 }
 
 pub(crate) fn connections_full() {

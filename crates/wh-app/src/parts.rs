@@ -80,6 +80,8 @@ pub(crate) fn api_parts(
         schema,
         clickhouse: life.clients.queries.clone(),
         limits: tenant_limits(config, queue),
+        pipes: life.pipes.pipes.clone(),
+        default_role: config.tenant_defaults.default_role.clone(),
     };
     let render = |metrics: Metrics| -> wh_api::RenderMetrics { Arc::new(move || metrics.render()) };
     wh_api::Parts {

@@ -30,7 +30,7 @@ impl Signals {
                 _ = self.hang_up.recv() => {}
             }
             info!(
-                "SIGHUP is ignored: a changed configuration needs a restart, secret files are read again by themselves"
+                "SIGHUP is ignored: a changed configuration needs a restart; secret files and pipes are read again anyway"
             );
         }
     }

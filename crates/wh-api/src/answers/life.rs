@@ -21,7 +21,6 @@ impl Life {
     }
 
     /// As long as somebody chose for this answer.
-    #[cfg_attr(not(test), expect(dead_code, reason = "pipes have a time of their own"))]
     pub(crate) fn of_its_own(self, own: Option<Duration>) -> Self {
         Self { own, ..self }
     }

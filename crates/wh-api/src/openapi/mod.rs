@@ -1,6 +1,7 @@
 //! The `OpenAPI` document: made from the types and handlers, served at `/v1/openapi.json`, kept in `docs/openapi.json`.
 
 mod paths;
+mod pipes;
 #[cfg(test)]
 mod tests;
 
@@ -8,6 +9,7 @@ use crate::{
     codes,
     error::Envelope,
     ingest::{self, Summary},
+    pipes::PipesView,
 };
 use axum::response::IntoResponse;
 use http::header;
@@ -38,6 +40,11 @@ pub(crate) struct IngestProblem {
     paths(
         ingest::ingest,
         paths::query,
+        pipes::run,
+        pipes::run_with,
+        pipes::list,
+        pipes::definitions,
+        pipes::definition,
         paths::stream,
         paths::health,
         paths::live,
@@ -49,7 +56,7 @@ pub(crate) struct IngestProblem {
         paths::refresh,
         paths::queue,
     ),
-    components(schemas(Envelope<'static>, IngestProblem)),
+    components(schemas(Envelope<'static>, IngestProblem, PipesView<'static>)),
     modifiers(&Codes, &OperatorKey),
     tags(
         (name = "events", description = "Storing and watching events"),

@@ -13,13 +13,13 @@ use http::{HeaderMap, HeaderValue, Uri, header};
 use std::sync::Arc;
 
 /// Lets the operator in; the tenant is the parameter's, never the header's.
-fn enter<'a>(app: &'a App, headers: &HeaderMap, uri: &Uri) -> Result<&'a Arc<TenantState>, ApiError> {
+pub(crate) fn enter<'a>(app: &'a App, headers: &HeaderMap, uri: &Uri) -> Result<&'a Arc<TenantState>, ApiError> {
     app.key.demand(headers, &app.meters)?;
     app.served.named(Params::new(uri).get("tenant")?.unwrap_or_default().as_bytes())
 }
 
 /// Nothing an operator sees is for a cache.
-fn fresh(answer: impl IntoResponse) -> Response {
+pub(crate) fn fresh(answer: impl IntoResponse) -> Response {
     let mut response = answer.into_response();
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response

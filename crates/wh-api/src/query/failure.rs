@@ -14,38 +14,44 @@ use wh_clickhouse::{Error, Kind, QueryFailure, READ_ONLY_USER, RoleCaps};
 /// Longest text of ClickHouse's that is told, in bytes.
 const MAX_TOLD: usize = 1_000;
 /// What stands between a reason and what only we can use.
-const BEHIND_THE_REASON: &[&str] =
-    &[" (version ", ": In scope ", " In scope ", ": While processing", ": while executing", ": While executing"];
+const BEHIND_THE_REASON: &[&str] = &[
+    " (version ",
+    ": In scope ",
+    " In scope ",
+    " in scope ",
+    ": While processing",
+    ": while executing",
+    ": While executing",
+];
 
 /// What is known of a failed query.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked<'a> {
-    pub(super) columns: &'a [String],
-    pub(super) database: &'a str,
-    pub(super) request_id: &'a str,
+pub(crate) struct Asked<'a> {
+    pub(crate) columns: &'a [String],
+    pub(crate) database: &'a str,
+    pub(crate) request_id: &'a str,
     /// Most rows there may be, where more are an error.
-    pub(super) most: Option<u64>,
-    pub(super) limits: Limits,
+    pub(crate) most: Option<u64>,
+    pub(crate) limits: Limits,
 }
 
 /// The bounds that were sent along, and whose they are.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
-    pub(super) time: Duration,
-    /// The time is one that the asker chose, shorter than the tenant's.
-    pub(super) own_time: bool,
-}
-
-impl Limits {
-    fn caps(self) -> RoleCaps {
-        RoleCaps { time: self.own_time, memory: false }
-    }
+pub(crate) struct Limits {
+    pub(crate) time: Duration,
+    /// The time is one that the asker or the pipe chose, shorter than the tenant's.
+    pub(crate) own_time: bool,
 }
 
 /// The answer to a failed query.
 pub(super) fn failed(error: &Error, asked: Asked<'_>) -> ApiError {
+    failed_under(error, asked, false)
+}
+
+/// The same where a bound on memory may have been sent along that is not the server's.
+pub(crate) fn failed_under(error: &Error, asked: Asked<'_>, own_memory: bool) -> ApiError {
     let Asked { request_id, limits, .. } = asked;
-    let failure = error.query_failure(limits.caps());
+    let failure = error.query_failure(RoleCaps { time: limits.own_time, memory: own_memory });
     let (code, text) = match failure {
         QueryFailure::Limit => (&codes::CLICKHOUSE_LIMIT, limit(error, asked)),
         QueryFailure::Rejected => (&codes::CLICKHOUSE_REJECTED, told(error.message(), asked)),
@@ -85,6 +91,7 @@ fn limit(error: &Error, asked: Asked<'_>) -> String {
                 "the answer has more than {most} rows, and this form is never cut: ask for a \"limit\" or for pages"
             )
         }
+        (Some(241), _) => "the query needs more memory than it may use".to_owned(),
         (Some(159 | 160), _) => format!("the query took longer than its own timeout of {:?}", asked.limits.time),
         _ => told(error.message(), asked),
     }

@@ -9,7 +9,7 @@ use http::{HeaderMap, header};
 
 /// A form of answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Format {
+pub(crate) enum Format {
     /// One array of objects.
     Json,
     /// One object a line.
@@ -35,7 +35,7 @@ const FORMS: &[(Format, &str, &[&str], &str)] = &[
 
 /// How numbers are written that a double cannot hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Numbers {
+pub(crate) enum Numbers {
     /// Bare, with all their digits.
     #[default]
     Number,
@@ -45,9 +45,9 @@ pub(super) enum Numbers {
 
 /// The form of one answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Form {
-    pub(super) format: Format,
-    pub(super) numbers: Numbers,
+pub(crate) struct Form {
+    pub(crate) format: Format,
+    pub(crate) numbers: Numbers,
 }
 
 impl Form {
@@ -55,7 +55,7 @@ impl Form {
     ///
     /// # Errors
     /// There is no such form; or the way to write numbers is none, or is asked of a form that has only one.
-    pub(super) fn of(params: &Params<'_>, headers: &HeaderMap) -> Result<Self, ApiError> {
+    pub(crate) fn of(params: &Params<'_>, headers: &HeaderMap) -> Result<Self, ApiError> {
         let invalid = |text: String| ApiError::new(&codes::REQUEST_INVALID, text);
         let format = match params.get("format")? {
             Some(name) => {
@@ -83,7 +83,7 @@ impl Form {
     }
 
     /// ClickHouse's settings for it, beside those that every answer has.
-    pub(super) fn settings(self) -> &'static [(&'static str, &'static str)] {
+    pub(crate) fn settings(self) -> &'static [(&'static str, &'static str)] {
         match (self.format, self.numbers) {
             (Format::Json | Format::Ndjson, Numbers::Number) => &[("output_format_json_quote_decimals", "0")],
             (Format::Json | Format::Ndjson, Numbers::String) => {
@@ -109,12 +109,12 @@ impl Format {
     }
 
     /// Its media type.
-    pub(super) fn media(self) -> &'static str {
+    pub(crate) fn media(self) -> &'static str {
         self.form().2[0]
     }
 
     /// ClickHouse's name of what it is made from.
-    pub(super) fn clickhouse(self) -> &'static str {
+    pub(crate) fn clickhouse(self) -> &'static str {
         self.form().3
     }
 }

@@ -11,10 +11,15 @@ mod operand;
 mod refused;
 mod run;
 mod seam;
-mod streamed;
+pub(crate) mod streamed;
 mod value;
 mod when;
 
 pub(crate) use ast::Ast;
+pub(crate) use failure::{Asked, Limits, failed_under};
+pub(crate) use format::{Form, Format};
 pub(crate) use handler::query;
+pub(crate) use run::{GRACE, X_TRUNCATED, settings};
 pub(crate) use seam::Seams;
+pub(crate) use streamed::Streams;
+pub(crate) use when::age;

@@ -21,7 +21,7 @@ use wh_cache::Key;
 use wh_clickhouse::{Answer, Error, Query, ServerSettings, TableSchema};
 
 /// How much longer than ClickHouse we wait, so that a query that took too long is ended by it and not by us.
-const GRACE: Duration = Duration::from_secs(2);
+pub(crate) const GRACE: Duration = Duration::from_secs(2);
 /// The setting that bounds a query's time.
 const MAX_TIME: &str = "max_execution_time";
 /// Settings that not every version has, sent to those that do.
@@ -30,7 +30,7 @@ const WHERE_KNOWN: &[(&str, &str)] = &[
     ("enable_extended_results_for_datetime_functions", "1"),
 ];
 
-static X_TRUNCATED: HeaderName = HeaderName::from_static("x-truncated");
+pub(crate) static X_TRUNCATED: HeaderName = HeaderName::from_static("x-truncated");
 static X_NEXT_CURSOR: HeaderName = HeaderName::from_static("x-next-cursor");
 
 /// One query, ready to be asked. Owns what it needs: it may outlive the request that brought it.
@@ -47,7 +47,7 @@ pub(super) struct Ask {
 }
 
 /// How every answer of a form is written.
-fn settings(form: Form, known: &ServerSettings) -> Vec<(&'static str, String)> {
+pub(crate) fn settings(form: Form, known: &ServerSettings) -> Vec<(&'static str, String)> {
     let plain = |(name, value): &(&'static str, &'static str)| (*name, (*value).to_owned());
     let known = |(name, _): &&(&'static str, &'static str)| known.knows(name);
     let mut settings: Vec<_> = rows::SETTINGS.iter().map(plain).collect();

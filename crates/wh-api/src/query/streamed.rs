@@ -6,12 +6,42 @@ use super::{format::Format, run::Ask};
 use crate::error::ApiError;
 use bytes::{Bytes, BytesMut};
 use futures::{Stream, StreamExt, stream};
-use std::{io, sync::Arc};
-use wh_clickhouse::AnswerStream;
+use std::{future::Future, io};
+use wh_clickhouse::{Answer, AnswerStream, Error};
+
+/// What an answer is streamed of.
+pub(crate) trait Streams: Send + Sync + 'static {
+    /// Begins the read.
+    fn begin(&self) -> impl Future<Output = Result<Answer, ApiError>> + Send;
+    /// What a failure of it means.
+    fn failed(&self, error: &Error) -> ApiError;
+    /// In which form it comes.
+    fn format(&self) -> Format;
+    /// Which request asked for it.
+    fn request_id(&self) -> &str;
+}
+
+impl Streams for Ask {
+    async fn begin(&self) -> Result<Answer, ApiError> {
+        Self::begin(self).await
+    }
+
+    fn failed(&self, error: &Error) -> ApiError {
+        Self::failed(self, error)
+    }
+
+    fn format(&self) -> Format {
+        self.form.format
+    }
+
+    fn request_id(&self) -> &str {
+        &self.request_id
+    }
+}
 
 /// The rest of an answer whose beginning is known to be good.
-struct Passing {
-    ask: Arc<Ask>,
+struct Passing<S> {
+    ask: S,
     body: AnswerStream,
     first: Option<Bytes>,
     /// A line that has not ended yet. Of other forms: nothing.
@@ -30,11 +60,11 @@ enum State {
 ///
 /// # Errors
 /// It failed before the first bytes.
-pub(super) async fn begin(ask: Ask) -> Result<impl Stream<Item = io::Result<Bytes>> + Send, ApiError> {
+pub(crate) async fn begin<S: Streams>(ask: S) -> Result<impl Stream<Item = io::Result<Bytes>> + Send, ApiError> {
     let mut body = ask.begin().await?.stream();
     let first = body.next().await.transpose().map_err(|error| ask.failed(&error))?;
     let state = if first.is_some() { State::Passing } else { State::Over };
-    let passing = Passing { ask: Arc::new(ask), body, first, line: BytesMut::new(), state };
+    let passing = Passing { ask, body, first, line: BytesMut::new(), state };
     let pieces = stream::unfold(passing, |mut passing| async move {
         let item = passing.next().await?;
         Some((item, passing))
@@ -43,7 +73,7 @@ pub(super) async fn begin(ask: Ask) -> Result<impl Stream<Item = io::Result<Byte
     Ok(pieces.fuse())
 }
 
-impl Passing {
+impl<S: Streams> Passing<S> {
     async fn next(&mut self) -> Option<io::Result<Bytes>> {
         match std::mem::replace(&mut self.state, State::Over) {
             State::Over => return None,
@@ -77,11 +107,11 @@ impl Passing {
     }
 
     fn broken(&mut self, error: ApiError) -> io::Result<Bytes> {
-        if self.ask.form.format != Format::Ndjson {
+        if self.ask.format() != Format::Ndjson {
             self.state = State::Over;
             return Err(io::Error::other(error.code().name));
         }
-        let mut last = error.body(&self.ask.request_id);
+        let mut last = error.body(self.ask.request_id());
         last.push(b'\n');
         self.state = State::Broken(error);
         Ok(last.into())
@@ -89,7 +119,7 @@ impl Passing {
 
     /// What of a piece can be given now.
     fn whole_lines(&mut self, piece: Bytes) -> Bytes {
-        if self.ask.form.format != Format::Ndjson {
+        if self.ask.format() != Format::Ndjson {
             return piece;
         }
         let Some(end) = memchr::memrchr(b'\n', &piece) else {

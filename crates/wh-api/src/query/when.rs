@@ -31,7 +31,7 @@ pub(super) fn bound(text: &str, now: Timestamp, step: Duration, side: Side) -> O
 }
 
 /// A sum of numbers with units. `None`: it is none.
-pub(super) fn age(text: &str) -> Option<Duration> {
+pub(crate) fn age(text: &str) -> Option<Duration> {
     let mut rest = text;
     let mut all = Duration::ZERO;
     while !rest.is_empty() {

@@ -11,6 +11,7 @@ mod engine;
 mod forms;
 mod ingest;
 mod ops;
+mod pipes;
 mod query;
 mod rig;
 mod shapes;

@@ -8,7 +8,8 @@ use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 use tower::Service;
 use wh_api::{
-    AnswerCache, Api, ApiOptions, Check, DedupeStore, OperatorKey, Parts, TenantLimits, TenantRuntime, Version,
+    AnswerCache, Api, ApiOptions, Check, DedupeStore, OperatorKey, Parts, PipeSet, Pipes, TenantLimits, TenantRuntime,
+    Version,
 };
 use wh_clickhouse::{Client, Column, ColumnKind, Options, Schema, SchemaHandle, TableSchema, types::Type};
 use wh_mq::{
@@ -42,6 +43,10 @@ pub(crate) struct Setup {
     pub(crate) dedupe: Option<DedupeStore>,
     /// Where answers are kept.
     pub(crate) cache: Option<AnswerCache>,
+    /// The pipes of every tenant.
+    pub(crate) pipes: PipeSet,
+    /// The role of who presents nothing.
+    pub(crate) default_role: Option<String>,
     /// Stands between the API and the queue.
     pub(crate) wrap: Option<Wrap>,
     /// Time.
@@ -63,6 +68,8 @@ impl Default for Setup {
             allowance: Allowance { bytes: 1 << 30, table_bytes: 1 << 30, history: Duration::from_secs(600) },
             dedupe: None,
             cache: None,
+            pipes: PipeSet::default(),
+            default_role: None,
             wrap: None,
             clock: Arc::new(SystemClock),
             queue: None,
@@ -95,11 +102,14 @@ impl Rig {
             broker = wrap(broker);
         }
         let stop = Stop::new();
+        let pipes = Pipes::new(setup.pipes);
         let tenant = |name: &str| TenantRuntime {
             tenant: Tenant::new(name).unwrap(),
             schema: setup.schema.clone(),
             clickhouse: setup.clickhouse.clone(),
             limits: setup.limits.clone(),
+            pipes: pipes.clone(),
+            default_role: setup.default_role.clone(),
         };
         let parts = Parts {
             broker: Arc::clone(&broker),
