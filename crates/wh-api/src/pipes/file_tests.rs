@@ -1,3 +1,5 @@
+//! What a file of pipes may and may not say, and what its pipes become with the values of a call.
+
 use super::*;
 use crate::pipes::{finding::PipeFinding, given};
 use serde_json::{Value, json};

@@ -1,3 +1,5 @@
+//! Where placeholders are found, and where they are refused.
+
 use super::*;
 use proptest::prelude::*;
 

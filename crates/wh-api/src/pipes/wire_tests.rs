@@ -1,3 +1,5 @@
+//! Values of every type in their wire form, and what does not fit.
+
 use super::*;
 
 fn json(ty: &str, json: &str) -> Result<String, String> {
