@@ -29,8 +29,8 @@ mod tests;
 
 pub use cache::{CacheBackend, MemoryCache, RedisCache, RedisLogin, RedisMode};
 pub use config::{
-    Auth, ClickHouse, Config, Coord, CoordBackend, EmbeddedQueue, Ingest, Log, LogFormat, LogLevel, Mode,
-    Mq, NatsCredentials, NatsQueue, NatsTls, Prometheus, QueueBackend, Roles, Server, TenantDefaults,
+    Auth, ClickHouse, Config, Coord, CoordBackend, EmbeddedQueue, Ingest, Log, LogFormat, LogLevel, Mode, Mq,
+    NatsCredentials, NatsQueue, NatsTls, Prometheus, QueueBackend, Roles, Server, TenantDefaults,
 };
 pub use dedupe::{Dedupe, DedupeBackend, DedupeRule, DedupeRules, DynamoDb, OnOutage};
 pub use environment::Environment;

@@ -1,8 +1,8 @@
 //! From single values to a [`Config`]: every type, and the rules that bind several keys. Pure.
 
 use crate::{
-    Auth, ClickHouse, Config, Coord, CoordBackend, EmbeddedQueue, Ingest, Log, LogFormat, LogLevel, Mode,
-    Mq, Prometheus, QueueBackend, Roles, SecretSource, Server, TenantDefaults, boot, cache, dedupe,
+    Auth, ClickHouse, Config, Coord, CoordBackend, EmbeddedQueue, Ingest, Log, LogFormat, LogLevel, Mode, Mq,
+    Prometheus, QueueBackend, Roles, SecretSource, Server, TenantDefaults, boot, cache, dedupe,
     finding::Finding,
     layers::{Origin, Values},
     nats,

@@ -305,7 +305,7 @@ pub(crate) const KEYS: &[Key] = &[
         "The file of pipes, a `pipes.json`. Read at the start, where what is wrong with it refuses the start; read again \
          when it changes, where a file that is refused changes nothing."),
     key("tenant_defaults.query.default_max_rows", Kind::Int(1, 100_000_000), Is("10000"),
-        "Most rows a query gives when it names no limit."),
+        "Most rows a query gives, whatever `limit` it names; more are read in pages."),
     key("tenant_defaults.query.cache_ttl", Kind::Seconds(Duration::ZERO, DAY), Is("1h"),
         "The longest life of a kept answer. An answer lives a thousand times as long as its query took, 10 s at least, \
          and never longer than this. `0`: none is kept."),

@@ -133,8 +133,8 @@ async fn merge_buffer_and_distributed_are_what_is_behind_them() {
                 "CREATE TABLE s2 (id UInt64, k String) ENGINE = MergeTree ORDER BY id",
                 "CREATE TABLE merged AS s ENGINE = Merge(currentDatabase(), '^s[0-9]*$')",
                 "CREATE TABLE spread AS s ENGINE = Distributed('here', currentDatabase(), s)",
-            "CREATE TABLE held AS s ENGINE = Buffer(currentDatabase(), s2, 1, 10, 100, 10, 100, 1000, 10000)",
-                ],
+                "CREATE TABLE held AS s ENGINE = Buffer(currentDatabase(), s2, 1, 10, 100, 10, 100, 1000, 10000)",
+            ],
         ]
         .concat(),
     )
