@@ -159,8 +159,7 @@ impl Call<'_> {
 
     /// Names the keyed rows. One whose id stands before in this call, and one of a request that is decided, is set aside.
     fn name(&self, opens: &[Open]) -> (Vec<Vec<Named>>, Vec<Claimed>) {
-        let most = opens.iter().map(|open| open.keyed.len()).sum();
-        let mut places: HashMap<[u8; 16], (usize, u32)> = HashMap::with_capacity(most);
+        let mut places = HashMap::<[u8; 16], (usize, u32)>::with_capacity(opens.iter().map(|o| o.keyed.len()).sum());
         let (mut all, mut claimed) = (Vec::with_capacity(opens.len()), Vec::with_capacity(opens.len()));
         for (block, open) in opens.iter().enumerate() {
             let (mut named, mut aside) = (Vec::with_capacity(open.keyed.len()), Vec::new());
