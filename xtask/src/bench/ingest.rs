@@ -43,11 +43,13 @@ pub(super) struct Bench {
     /// The queue's data: on the disk.
     disk: tempfile::TempDir,
     pub(super) rows: PathBuf,
+    /// Whether rows have ids.
+    with_ids: bool,
     _fast: tempfile::TempDir,
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let bench = Bench::prepare()?;
+    let bench = Bench::prepare(false)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(measure(args, &bench))
 }
@@ -110,7 +112,7 @@ async fn measure(args: &Args, bench: &Bench) -> Result<()> {
 
 impl Bench {
     /// Builds what is measured, and writes the rows.
-    pub(super) fn prepare() -> Result<Self> {
+    pub(super) fn prepare(with_ids: bool) -> Result<Self> {
         crate::setup::ensure(&[crate::setup::Server::Clickhouse])?;
         let root = workspace::root()?;
         build(&root)?;
@@ -121,9 +123,10 @@ impl Bench {
             fast: fast.path().to_owned(),
             disk: tempfile::tempdir_in(root.join("target"))?,
             rows: fast.path().join("rows.ndjson"),
+            with_ids,
             _fast: fast,
         };
-        let count = rows::write(&bench.rows)?;
+        let count = rows::write(&bench.rows, with_ids)?;
         println!("machine: {}", machine::line());
         println!(
             "{count} real flights padded to {} bytes; engine's data on {}",
@@ -139,7 +142,7 @@ impl Bench {
             fs::remove_dir_all(&dir)?;
         }
         let engine = clickhouse::Server::options().dir(dir).start().await?;
-        engine.query(rows::TABLE).await?;
+        engine.query(if self.with_ids { rows::TABLE_WITH_IDS } else { rows::TABLE }).await?;
         Ok(engine)
     }
 
@@ -150,7 +153,7 @@ impl Bench {
     }
 
     /// The same rows straight to the engine: one connection, 10,000 rows an insert, the same compression.
-    async fn yardstick(&self) -> Result<Yardstick> {
+    pub(super) async fn yardstick(&self) -> Result<Yardstick> {
         let engine = self.engine().await?;
         let path = "/?query=INSERT%20INTO%20flights%20FORMAT%20JSONEachRow&async_insert=0\
                     &date_time_input_format=best_effort&input_format_null_as_default=1";
@@ -165,7 +168,8 @@ impl Bench {
         Ok(measured)
     }
 
-    pub(super) async fn wavehouse(&self, clickhouse: &str) -> Result<(Process, u16)> {
+    /// The process on an empty data folder; `more` is added to its configuration, within `tenant_defaults`.
+    pub(super) async fn wavehouse(&self, clickhouse: &str, more: &str) -> Result<(Process, u16)> {
         let data = self.disk.path().join("data");
         if data.exists() {
             fs::remove_dir_all(&data)?;
@@ -175,12 +179,15 @@ impl Bench {
             &config,
             format!(
                 "data_dir: {data:?}\nserver:\n  port: {port}\nlog:\n  level: warn\n\
-                 tenant_defaults:\n  clickhouse:\n    url: {clickhouse:?}\n    database: default\n"
+                 tenant_defaults:\n  clickhouse:\n    url: {clickhouse:?}\n    database: default\n{more}"
             ),
         )?;
         let mut process = Process::launch("wavehouse", self.bin.join("wavehouse"))
             .args(["serve", "--config"])
             .arg(&config)
+            // an emulator takes any
+            .env("AWS_ACCESS_KEY_ID", "bench")
+            .env("AWS_SECRET_ACCESS_KEY", "bench")
             .start()?;
         let url = format!("http://127.0.0.1:{port}/readyz");
         process.ready(20 * SECOND, "wavehouse to be ready", || ok(url.clone())).await?;
@@ -190,7 +197,7 @@ impl Bench {
     /// Rows/s to the last 200, rows/s to the last row in ClickHouse, and what the client saw.
     async fn end_to_end(&self, args: &Args) -> Result<(f64, f64, Http)> {
         let engine = self.engine().await?;
-        let (mut process, port) = self.wavehouse(&engine.url()).await?;
+        let (mut process, port) = self.wavehouse(&engine.url(), "").await?;
         let began = Instant::now();
         let sent = self.load::<Http>(
             "http",
@@ -218,7 +225,7 @@ impl Bench {
     /// One event a request from 256 connections, with everything running.
     async fn single_events(&self, args: &Args) -> Result<Http> {
         let engine = self.engine().await?;
-        let (mut process, port) = self.wavehouse(&engine.url()).await?;
+        let (mut process, port) = self.wavehouse(&engine.url(), "").await?;
         let measured = self.singles(args, port, "/v1/ingest?table=flights")?;
         process.stop(30 * SECOND).await?;
         engine.stop().await?;
@@ -227,13 +234,19 @@ impl Bench {
 
     /// The same requests to a handler that does nothing.
     async fn empty(&self, args: &Args) -> Result<Http> {
+        let (mut process, port) = self.handler().await?;
+        let measured = self.singles(args, port, "/")?;
+        process.stop(10 * SECOND).await?;
+        Ok(measured)
+    }
+
+    /// A server whose handler does nothing.
+    pub(super) async fn handler(&self) -> Result<(Process, u16)> {
         let port = free_port()?;
         let mut process =
             Process::launch("empty", self.bin.join("examples/empty")).arg(port.to_string()).stdin_open().start()?;
         process.listens(port, 10 * SECOND).await?;
-        let measured = self.singles(args, port, "/")?;
-        process.stop(10 * SECOND).await?;
-        Ok(measured)
+        Ok((process, port))
     }
 
     fn singles(&self, args: &Args, port: u16, path: &str) -> Result<Http> {

@@ -8,6 +8,8 @@ use std::{path::Path, process::Command};
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub(crate) struct Http {
     pub(crate) ok: u64,
+    /// Rows of the requests that were ok.
+    pub(crate) rows: u64,
     pub(crate) refused: u64,
     pub(crate) seconds: f64,
     pub(crate) p50_us: u64,

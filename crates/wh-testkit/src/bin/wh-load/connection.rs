@@ -62,6 +62,11 @@ impl Connection {
         String::from_utf8_lossy(&self.buffer[self.body.clone()]).chars().take(500).collect()
     }
 
+    /// Whether the last answer's body has this text in it.
+    pub(crate) fn says(&self, text: &[u8]) -> bool {
+        find(&self.buffer[self.body.clone()], text).is_some()
+    }
+
     async fn more(&mut self) -> Result<()> {
         if self.socket.read_buf(&mut self.buffer).await? == 0 {
             bail!("the server closed the connection");

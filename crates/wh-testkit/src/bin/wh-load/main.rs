@@ -9,10 +9,12 @@
 )]
 
 mod connection;
+mod ids;
 mod yardstick;
 
 use anyhow::{Context, Result, bail, ensure};
 use connection::Connection;
+use ids::Ids;
 use std::{
     net::SocketAddr,
     path::PathBuf,
@@ -49,6 +51,8 @@ struct Options {
     requests: u64,
     /// or after this time.
     within: Duration,
+    /// Each row has a place for an id, and gets one of its own whenever it is sent.
+    ids: bool,
 }
 
 impl Options {
@@ -62,6 +66,7 @@ impl Options {
             connections: 1,
             requests: u64::MAX,
             within: Duration::from_secs(30),
+            ids: false,
         };
         for arg in args {
             let (key, value) = arg.split_once('=').with_context(|| format!("{arg:?} is not KEY=VALUE"))?;
@@ -75,6 +80,7 @@ impl Options {
                 "connections" => options.connections = usize::try_from(number()?)?.clamp(1, 4_096),
                 "requests" => options.requests = number()?,
                 "seconds" => options.within = Duration::from_secs(number()?.min(600)),
+                "ids" => options.ids = value.parse().context("ids is true or false")?,
                 _ => bail!("no option {key:?}"),
             }
         }
@@ -91,42 +97,53 @@ impl Options {
     }
 }
 
+/// A request's head, for a body of that length.
+fn head(options: &Options, length: usize) -> Vec<u8> {
+    let Options { path, address, content_type, .. } = options;
+    let lines = format!("POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-type: {content_type}\r\n");
+    format!("{lines}content-length: {length}\r\n\r\n").into_bytes()
+}
+
 /// Every connection sends one request at a time until the count or the time is spent.
 async fn http(options: Options) -> Result<String> {
-    let requests: Arc<[Vec<u8>]> = options
-        .bodies()?
-        .iter()
-        .map(|body| {
-            let mut request = format!(
-                "POST {} HTTP/1.1\r\nhost: {}\r\ncontent-type: {}\r\ncontent-length: {}\r\n\r\n",
-                options.path,
-                options.address,
-                options.content_type,
-                body.len()
-            )
-            .into_bytes();
-            request.extend_from_slice(body);
-            request
-        })
-        .collect();
+    let request = |body: &Vec<u8>| {
+        let mut request = head(&options, body.len());
+        request.extend_from_slice(body);
+        let places = if options.ids { ids::places(&request) } else { Vec::new() };
+        (request, places)
+    };
+    let bodies = options.bodies()?;
+    let requests: Arc<[(Vec<u8>, Vec<usize>)]> = bodies.iter().map(request).collect();
+    let rows: Arc<[usize]> = bodies.iter().map(|body| body.iter().filter(|byte| **byte == b'\n').count()).collect();
+    let placed = requests.iter().zip(&*rows).all(|((_, places), rows)| places.len() == *rows);
+    ensure!(placed || !options.ids, "not every row has a place for an id");
+    drop(bodies);
+    let ids = Arc::new(Ids::draw());
     let (next, began) = (Arc::new(AtomicU64::new(0)), Instant::now());
     let until = began + options.within;
     let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..options.connections {
-        let (requests, next) = (requests.clone(), next.clone());
+        let (requests, rows, next, ids) = (requests.clone(), rows.clone(), next.clone(), ids.clone());
         let mut connection = Connection::open(options.address).await?;
         let most = options.requests;
         tasks.spawn(async move {
-            let (mut ok, mut refused, mut micros) = (0_u64, 0_u64, Vec::new());
+            let (mut ok, mut stored, mut refused, mut micros, mut own) = (0_u64, 0, 0_u64, Vec::new(), Vec::new());
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
+                let index = usize::try_from(number).unwrap_or(usize::MAX) % requests.len();
+                let (request, places) = &requests[index];
+                let request = if places.is_empty() { request } else { ids.put(request, places, &mut own) };
                 let sent = Instant::now();
                 if number >= most || sent >= until {
                     break;
                 }
-                let index = usize::try_from(number).unwrap_or(usize::MAX) % requests.len();
-                match connection.exchange(&requests[index]).await? {
-                    200..=299 => ok += 1,
+                match connection.exchange(request).await? {
+                    200..=299 => {
+                        let fresh = places.is_empty() || connection.says(b"\"duplicates\":0,");
+                        ensure!(fresh, "an id came twice: {}", connection.last_body());
+                        ok += 1;
+                        stored += rows[index];
+                    }
                     // It said "not now": a real client waits too.
                     429 | 503 => {
                         refused += 1;
@@ -136,18 +153,22 @@ async fn http(options: Options) -> Result<String> {
                 }
                 micros.push(u32::try_from(sent.elapsed().as_micros()).unwrap_or(u32::MAX));
             }
-            Ok((ok, refused, micros))
+            Ok((ok, stored, refused, micros))
         });
     }
-    let (mut ok, mut refused, mut micros) = (0, 0, Vec::new());
+    let (mut ok, mut stored, mut refused, mut micros) = (0, 0, 0, Vec::new());
     while let Some(done) = tasks.join_next().await {
-        let (more, not_now, times) = done??;
+        let (more, more_rows, not_now, times) = done??;
         ok += more;
+        stored += more_rows;
         refused += not_now;
         micros.extend(times);
     }
     let seconds = began.elapsed().as_secs_f64();
     micros.sort_unstable();
     let at = |q: usize| micros.get((micros.len() * q / 100).min(micros.len().saturating_sub(1))).copied().unwrap_or(0);
-    Ok(format!(r#"{{"ok":{ok},"refused":{refused},"seconds":{seconds:.4},"p50_us":{},"p99_us":{}}}"#, at(50), at(99)))
+    let (p50, p99) = (at(50), at(99));
+    Ok(format!(
+        r#"{{"ok":{ok},"rows":{stored},"refused":{refused},"seconds":{seconds:.4},"p50_us":{p50},"p99_us":{p99}}}"#
+    ))
 }
