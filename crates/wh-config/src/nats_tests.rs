@@ -239,6 +239,6 @@ fn combinations_are_judged_with_everything_else() {
     assert!(api.roles.api && !api.roles.ingest && !api.roles.sweeper);
     for name in ["WH_CACHE_BACKEND", "WH_DEDUPE_BACKEND"] {
         assert_eq!(ok(&[(name, "none")]).mq.backend, QueueBackend::Nats);
-        refused(&[(name, "redis")], &["\"redis\" is not one of none"]);
+        refused(&[(name, "mongo")], &["\"mongo\" is not one of none"]);
     }
 }
