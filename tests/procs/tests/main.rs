@@ -10,7 +10,6 @@ mod dedupe;
 mod fleet;
 mod guide;
 mod guide_dlq;
-mod guide_pipes;
 mod outage;
 mod round_trip;
 mod tls;
