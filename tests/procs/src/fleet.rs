@@ -33,6 +33,10 @@ pub struct Setup {
     pub pinned_ttl: Duration,
     /// How long a start waits for a sound topology.
     pub wait: &'static str,
+    /// How long an attempt of a publish may take, where it is not the default.
+    pub publish_timeout: Option<Duration>,
+    /// How long claims of ids last, where ids are kept.
+    pub dedupe_lease: Option<Duration>,
     /// What processes log.
     pub log: &'static str,
     /// Further configuration of every process, as YAML.
@@ -50,10 +54,23 @@ impl Default for Setup {
             lease: seconds(3),
             pinned_ttl: seconds(5),
             wait: "20s",
+            publish_timeout: None,
+            dedupe_lease: None,
             log: "debug",
             more: String::new(),
         }
     }
+}
+
+/// What one process has otherwise than the others of its fleet.
+#[derive(Clone, Debug, Default)]
+pub struct Own {
+    /// Where it finds the queue's server, if something stands between.
+    pub nats: Option<String>,
+    /// Further configuration, as YAML.
+    pub more: String,
+    /// Environment variables.
+    pub env: Vec<(&'static str, String)>,
 }
 
 /// The engine, the queue's server, and what new processes are started with.
@@ -72,13 +89,16 @@ pub struct Fleet {
 
 impl Setup {
     fn spec(&self) -> Result<Spec> {
+        let plain = Choices::default();
         let choices = Choices {
+            publish_timeout: self.publish_timeout.unwrap_or(plain.publish_timeout),
+            dedupe_lease: self.dedupe_lease.unwrap_or(plain.dedupe_lease),
             partitions: self.partitions,
             shards: self.shards,
             replicas: self.replicas,
             file_store: 4 << 30,
             coord_lease: self.lease,
-            ..Choices::default()
+            ..plain
         };
         Ok(Spec::new(choices)?)
     }
@@ -195,7 +215,7 @@ impl Fleet {
     /// # Errors
     /// It is not built.
     pub fn launch(&self, name: &str, program: &str, role: Role) -> Result<Member> {
-        self.start(name, program, role, &self.nats.urls())
+        self.launch_with(name, program, role, Own::default())
     }
 
     /// The same with something between the process and the queue's server, at `url`.
@@ -203,27 +223,34 @@ impl Fleet {
     /// # Errors
     /// As [`Self::launch`].
     pub fn launch_over(&self, name: &str, program: &str, role: Role, url: &str) -> Result<Member> {
-        self.start(name, program, role, &[url.to_owned()])
+        self.launch_with(name, program, role, Own { nats: Some(url.to_owned()), ..Own::default() })
     }
 
-    fn start(&self, name: &str, program: &str, role: Role, urls: &[String]) -> Result<Member> {
+    /// The same with whatever else is its own.
+    ///
+    /// # Errors
+    /// As [`Self::launch`].
+    pub fn launch_with(&self, name: &str, program: &str, role: Role, own: Own) -> Result<Member> {
         let port = wh_testkit::free_port()?;
         let file = self.dir.path().join(format!("{name}.yaml"));
-        fs::write(&file, self.config(name, role, port, urls)?)?;
-        Member::start(name, program, &file, port, KEY)
+        let urls = own.nats.map_or_else(|| self.nats.urls(), |url| vec![url]);
+        fs::write(&file, self.config(name, role, port, &urls)? + &own.more)?;
+        Member::start(name, program, &file, port, KEY, own.env)
     }
 
     fn config(&self, name: &str, role: Role, port: u16, urls: &[String]) -> Result<String> {
         let (dir, Setup { partitions, shards, replicas, lease, wait, log, more, .. }) = (self.dir.path(), &self.setup);
         let (key, password, data) = (dir.join("operator.key"), dir.join("password"), dir.join("data"));
         let (user, clickhouse) = (role.user(), &self.clickhouse);
+        let timeout = self.setup.publish_timeout.map(|time| format!("publish_timeout: {}ms, ", time.as_millis()));
+        let timeout = timeout.unwrap_or_default();
         let mut text = String::new();
         writeln!(text, "data_dir: {data:?}\ninstance_id: {name}\nserver: {{port: {port}}}")?;
         writeln!(text, "auth: {{operator_key_file: {key:?}}}\nlog: {{level: {log}}}")?;
         writeln!(text, "mq:\n  backend: nats\n  nats: {{urls: {urls:?}, user: {user}, password_file: {password:?},")?;
         writeln!(
             text,
-            "    partitions: {partitions}, shards: {shards}, replicas: {replicas}, topology_wait: {wait}}}"
+            "    partitions: {partitions}, shards: {shards}, replicas: {replicas}, {timeout}topology_wait: {wait}}}"
         )?;
         writeln!(text, "coord: {{backend: nats, lease: {}ms}}", lease.as_millis())?;
         writeln!(text, "tenant_defaults:\n  clickhouse: {{url: {clickhouse:?}, database: default}}")?;

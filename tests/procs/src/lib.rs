@@ -9,7 +9,7 @@ mod stops_at;
 mod system;
 mod traffic;
 
-pub use fleet::{Fleet, Setup, even};
+pub use fleet::{Fleet, Own, Setup, even};
 pub use load::{Sent, Writers};
 pub use member::Member;
 pub use servers::Servers;

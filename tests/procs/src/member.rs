@@ -21,12 +21,21 @@ pub struct Member {
     config: PathBuf,
     port: u16,
     key: &'static str,
+    env: Vec<(&'static str, String)>,
 }
 
 impl Member {
-    pub(crate) fn start(name: &str, program: &str, config: &Path, port: u16, key: &'static str) -> Result<Self> {
-        let process = launch(name, program, config)?;
-        Ok(Self { process, name: name.to_owned(), program: program.to_owned(), config: config.to_owned(), port, key })
+    pub(crate) fn start(
+        name: &str,
+        program: &str,
+        config: &Path,
+        port: u16,
+        key: &'static str,
+        env: Vec<(&'static str, String)>,
+    ) -> Result<Self> {
+        let process = launch(name, program, config, &env)?;
+        let (name, program, config) = (name.to_owned(), program.to_owned(), config.to_owned());
+        Ok(Self { process, name, program, config, port, key, env })
     }
 
     /// What the test calls it; also its name in leases.
@@ -49,7 +58,7 @@ impl Member {
     /// # Errors
     /// As [`Self::ready`].
     pub async fn restart(&mut self) -> Result<()> {
-        self.process = launch(&self.name, &self.program, &self.config)?;
+        self.process = launch(&self.name, &self.program, &self.config, &self.env)?;
         self.ready().await
     }
 
@@ -126,9 +135,10 @@ impl Member {
     }
 }
 
-fn launch(name: &str, program: &str, config: &Path) -> Result<Process> {
+fn launch(name: &str, program: &str, config: &Path, env: &[(&'static str, String)]) -> Result<Process> {
     let binary = workspace::binary(program, program)?;
-    Process::launch(name, binary).args(["serve", "--config"]).arg(config).start()
+    let launch = Process::launch(name, binary).args(["serve", "--config"]).arg(config);
+    env.iter().fold(launch, |launch, (name, value)| launch.env(name, value)).start()
 }
 
 async fn succeeds(url: String) -> Result<()> {

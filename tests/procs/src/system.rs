@@ -24,9 +24,11 @@ pub struct System {
     pub wavehouse: Process,
     dir: TempDir,
     port: u16,
-    /// Root certificates that the process trusts, instead of the system's.
-    roots: Option<PathBuf>,
+    env: Env,
 }
+
+/// Environment variables of a process.
+type Env = Vec<(&'static str, String)>;
 
 /// A configuration file's text. `more` is added at the end, as YAML.
 #[must_use]
@@ -71,21 +73,29 @@ impl System {
     /// # Errors
     /// As [`Self::start`].
     pub async fn behind(engine: clickhouse::Server, url: &str, more: &str) -> Result<Self> {
-        Self::trusting(engine, url, None, more).await
+        Self::in_env(engine, url, Env::new(), more).await
     }
 
     /// The same where the process trusts the certificates in a file, and no others.
     ///
     /// # Errors
     /// As [`Self::start`].
-    pub async fn trusting(engine: clickhouse::Server, url: &str, roots: Option<PathBuf>, more: &str) -> Result<Self> {
+    pub async fn trusting(engine: clickhouse::Server, url: &str, roots: PathBuf, more: &str) -> Result<Self> {
+        Self::in_env(engine, url, vec![("SSL_CERT_FILE", roots.display().to_string())], more).await
+    }
+
+    /// The same where the process has further environment variables.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub async fn in_env(engine: clickhouse::Server, url: &str, env: Env, more: &str) -> Result<Self> {
         let dir = tempfile::tempdir()?;
         let port = free_port()?;
         let key = dir.path().join("operator.key");
         fs::write(&key, KEY)?;
         fs::write(dir.path().join("config.yaml"), config(&dir.path().join("data"), &key, port, url, more))?;
-        let wavehouse = launch(dir.path(), roots.as_deref())?;
-        let mut system = Self { engine, wavehouse, dir, port, roots };
+        let wavehouse = launch(dir.path(), &env)?;
+        let mut system = Self { engine, wavehouse, dir, port, env };
         system.ready().await?;
         Ok(system)
     }
@@ -104,7 +114,7 @@ impl System {
     /// # Errors
     /// As [`Self::start`].
     pub async fn restart(&mut self) -> Result<()> {
-        self.wavehouse = launch(self.dir.path(), self.roots.as_deref())?;
+        self.wavehouse = launch(self.dir.path(), &self.env)?;
         self.ready().await
     }
 
@@ -179,14 +189,11 @@ impl System {
     }
 }
 
-fn launch(dir: &Path, roots: Option<&Path>) -> Result<Process> {
+fn launch(dir: &Path, env: &Env) -> Result<Process> {
     let launch = Process::launch("wavehouse", workspace::binary("wavehouse", "wavehouse")?)
         .args(["serve", "--config"])
         .arg(dir.join("config.yaml"));
-    match roots {
-        Some(file) => launch.env("SSL_CERT_FILE", file).start(),
-        None => launch.start(),
-    }
+    env.iter().fold(launch, |launch, (name, value)| launch.env(name, value)).start()
 }
 
 async fn succeeds(url: String) -> Result<()> {

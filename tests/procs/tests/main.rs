@@ -10,6 +10,7 @@ mod dedupe;
 mod fleet;
 mod guide;
 mod guide_dlq;
+mod guide_pipes;
 mod outage;
 mod round_trip;
 mod tls;

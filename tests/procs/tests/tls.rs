@@ -27,7 +27,7 @@ async fn rows_wait_while_clickhouse_shows_a_wrong_certificate_and_readiness_says
     let right = trusted.sign(ADDRESS).unwrap();
     let proxy = Terminator::start(engine.port(), &right).await.unwrap();
     let url = proxy.url();
-    let system = System::trusting(engine, &url, Some(roots), "ingest:\n  batch_wait: 50ms").await.unwrap();
+    let system = System::trusting(engine, &url, roots, "ingest:\n  batch_wait: 50ms").await.unwrap();
     let post = async |ids| {
         let reply = system.post("application/x-ndjson", rows(ids)).await.unwrap();
         assert_eq!(reply.status, 200, "{}", reply.text());
