@@ -80,12 +80,21 @@ async fn until_more(load: &Load, more: u64) {
 
 #[tokio::test]
 async fn kills_between_claim_publish_and_commit_store_each_event_once() {
-    let mut system = System::with(HELD).await.unwrap();
+    killed_over_and_over("dedupe: {backend: log}\n", KILLS).await;
+}
+
+#[tokio::test]
+async fn with_sled_kills_between_claim_publish_and_commit_store_each_event_once() {
+    killed_over_and_over("dedupe: {backend: sled}\n", KILLS / 2).await;
+}
+
+async fn killed_over_and_over(store: &str, kills: u64) {
+    let mut system = System::with(&format!("{HELD}{store}")).await.unwrap();
     let (load, tasks) = (Arc::new(Load::default()), Tasks::new());
     let clients: Vec<_> = (0..CLIENTS)
         .map(|number| tasks.spawn("client", client(system.url("/v1/ingest?table=events"), number, Arc::clone(&load))))
         .collect();
-    for kill in 0..KILLS {
+    for kill in 0..kills {
         until_more(&load, 20 + kill * 7).await;
         system.wavehouse.kill().unwrap();
         system.restart().await.unwrap();
