@@ -2,16 +2,19 @@
 
 use crate::finding::Finding;
 use anyhow::{Context, Result};
-use std::{
-    ffi::{OsStr, OsString},
-    fs,
-    path::Path,
-    process::Command,
-};
+use std::{ffi::OsStr, fs, path::Path, process::Command};
 
-/// cargo, as the one that runs us.
-pub(crate) fn cargo() -> OsString {
-    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+/// cargo, as the one that runs us, with the environment that it was run with. What it told us of our own package would
+/// make build scripts run again that ask for it, and everything that depends on them be built twice.
+pub(crate) fn cargo() -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let told = ["CARGO_MANIFEST_", "CARGO_PKG_", "CARGO_BIN_", "CARGO_CRATE_", "CARGO_PRIMARY_"];
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(|name| told.iter().any(|told| name.starts_with(told))) {
+            cargo.env_remove(name);
+        }
+    }
+    cargo
 }
 
 /// A command as one would type it.

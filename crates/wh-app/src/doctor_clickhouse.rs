@@ -71,7 +71,11 @@ impl fmt::Display for Found {
             }
             State::User(fault) => write!(f, "it answers, and nothing can work: {fault}"),
             State::Away(why) => {
-                write!(f, "it does not answer now: {why}; a server would queue events until it does")
+                write!(
+                    f,
+                    "it does not answer now: {why}; a server that read the tables before queues events until it does, \
+                     one that starts now refuses them with schema.not_loaded"
+                )
             }
             State::Wrong(why) => write!(f, "it cannot be used: {why}"),
         }

@@ -75,14 +75,19 @@ pub(crate) fn insert(
     })
 }
 
+/// What is told of a letter in the log: not its reason, in which ClickHouse may repeat values of the row.
+fn told(letter: &DeadLetter) -> String {
+    let column = letter.column.iter().map(|column| format!(", column {column:?}"));
+    format!("{} (code {}{})", letter.id, letter.code, column.collect::<String>())
+}
+
 pub(crate) fn park(shared: &Arc<Shared>, (key, id): (Key, WorkId), letters: Vec<DeadLetter>) -> Running {
     let (broker, owned) = (shared.parts.broker.clone(), shared.owned.clone());
     let kept = shared.options.dead_letters;
     Box::pin(async move {
         let rows = letters.len() as u64;
         let ended = |end| Ended { key, id, rows, sink: None, end };
-        let first = letters.first().map(|letter| format!("{} ({}): {}", letter.id, letter.code, letter.reason));
-        let first = first.unwrap_or_default();
+        let first = letters.first().map(told).unwrap_or_default();
         if !kept {
             letters.iter().for_each(|letter| metrics::dropped(&letter.table, &letter.code));
             return ended(End::Parked(first));

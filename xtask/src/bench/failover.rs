@@ -4,7 +4,6 @@
 
 use super::machine;
 use anyhow::{Context, Result, ensure};
-use std::process::Command;
 use wh_testkit::workspace;
 
 /// What is measured.
@@ -25,7 +24,7 @@ const BUILT: [&str; 10] =
 pub(crate) fn run(args: &Args) -> Result<()> {
     let root = workspace::root()?;
     let cargo = |args: &[&str]| {
-        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        let mut command = crate::workspace::cargo();
         command.current_dir(&root).args(args).args(["--quiet", "--profile", "quick"]);
         command
     };

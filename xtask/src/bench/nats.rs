@@ -31,7 +31,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<()> {
     let root = workspace::root()?;
     let build = |package: &[&str], name: &str| -> Result<std::path::PathBuf> {
-        let mut command = Command::new(cargo());
+        let mut command = cargo();
         command.current_dir(&root).args(["build", "--quiet", "--profile", "quick"]).args(package);
         let status = command.args(["--example", name]).status().with_context(|| name.to_owned())?;
         ensure!(status.success(), "the example {name} does not build: {status}");

@@ -4,7 +4,7 @@
 
 use super::machine;
 use anyhow::{Context, Result, ensure};
-use std::{path::Path, process::Command};
+use std::path::Path;
 use wh_testkit::workspace;
 
 /// What is measured.
@@ -41,8 +41,7 @@ const LOG: &[&str] = &["-p", "wh-log"];
 const QUEUE: &[&str] = &["-p", "wh-mq", "--features", "embedded,sim"];
 
 pub(super) fn example(root: &Path, package: &[&str], name: &str, args: &[&str]) -> Result<()> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
+    let mut command = crate::workspace::cargo();
     command.current_dir(root).args(["run", "--quiet", "--profile", "quick"]).args(package).args(["--example", name]);
     let status = command.arg("--").args(args).status().with_context(|| name.to_owned())?;
     ensure!(status.success(), "the example {name} failed: {status}");

@@ -4,7 +4,6 @@
 
 use super::machine;
 use anyhow::{Context, Result, ensure};
-use std::process::Command;
 use wh_testkit::workspace;
 
 pub(crate) fn run() -> Result<()> {
@@ -12,7 +11,7 @@ pub(crate) fn run() -> Result<()> {
     let root = workspace::root()?;
     println!("machine: {}", machine::line());
     let cargo = || {
-        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        let mut command = crate::workspace::cargo();
         command.current_dir(&root);
         command
     };

@@ -10,7 +10,6 @@ mod table;
 
 use crate::{finding, tell::Teller, workspace};
 use anyhow::{Result, ensure};
-use std::process::Command;
 
 /// Runs all checks.
 pub(crate) fn run() -> Result<()> {
@@ -21,7 +20,7 @@ pub(crate) fn run() -> Result<()> {
     finding::report(&mut teller, "layers", findings)?;
     for name in table::ALONE {
         teller.step(&format!("checking {name} alone"));
-        let status = Command::new(workspace::cargo()).args(["check", "--quiet", "-p", name]).status()?;
+        let status = workspace::cargo().args(["check", "--quiet", "-p", name]).status()?;
         ensure!(
             status.success(),
             "{name} does not build alone; where it builds with the workspace, it uses a feature that only wh-app turns on"

@@ -5,7 +5,7 @@ use anyhow::{Context, Result, bail};
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Stdio,
     time::Duration,
 };
 use wh_testkit::{Process, clickhouse, free_port, http, until, workspace};
@@ -37,7 +37,7 @@ pub(crate) fn build(teller: &mut Teller, optimised: bool) -> Result<()> {
     crate::setup::ensure(&[crate::setup::Server::Clickhouse]).context("the ClickHouse engine could not be brought")?;
     teller.step("building wavehouse (the first time this takes a few minutes)");
     teller.say("");
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut cargo = crate::workspace::cargo();
     cargo.current_dir(workspace::root()?).args(["build", "--bin", "wavehouse", "--bin", "wh-chserver"]);
     cargo.args(["-p", "wavehouse", "-p", "wh-testkit"]);
     if optimised {

@@ -7,7 +7,7 @@ use super::{
 use crate::{setup, tell::Teller, workspace};
 use anyhow::{Context, Result, ensure};
 use std::{
-    process::{Command, ExitCode},
+    process::ExitCode,
     time::{Duration, Instant},
 };
 
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 /// The servers, and the binaries that are killed.
 fn build() -> Result<()> {
     setup::ensure(&[setup::Server::Clickhouse])?;
-    let mut cargo = Command::new(workspace::cargo());
+    let mut cargo = workspace::cargo();
     cargo.current_dir(wh_testkit::workspace::root()?).args(["build", "--workspace", "--bins"]);
     ensure!(cargo.status().context("running cargo")?.success(), "the build failed");
     Ok(())

@@ -97,7 +97,7 @@ pub(super) fn libtest(args: &[&str], env: &[(String, String)]) -> Result<Outcome
 }
 
 fn cargo(args: &[&str]) -> Command {
-    let mut command = Command::new(workspace::cargo());
+    let mut command = workspace::cargo();
     command.args(args);
     command
 }

@@ -82,7 +82,7 @@ impl Stage {
 
 /// Runs cargo to its end; its output is the stage's.
 fn cargo(args: &[&str]) -> Result<()> {
-    run(Command::new(workspace::cargo()).args(args))
+    run(workspace::cargo().args(args))
 }
 
 fn run(command: &mut Command) -> Result<()> {
@@ -106,7 +106,7 @@ fn clippy() -> Result<Outcome> {
 }
 
 fn doc() -> Result<Outcome> {
-    let mut doc = Command::new(workspace::cargo());
+    let mut doc = workspace::cargo();
     doc.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
     run(&mut doc)?;
     Ok(Outcome::default())
@@ -154,7 +154,7 @@ fn unit(round: u32) -> Result<Outcome> {
 /// Licences, bans and sources. Advisories need a database that is fetched from the internet.
 fn deny() -> Result<Outcome> {
     let mut outcome = Outcome::default();
-    let installed = Command::new(workspace::cargo()).args(["deny", "--version"]).output();
+    let installed = workspace::cargo().args(["deny", "--version"]).output();
     if installed.is_ok_and(|out| out.status.success()) {
         cargo(&["deny", "check", "bans", "licenses", "sources"])?;
     } else {

@@ -11,7 +11,7 @@ use crate::{
 use http::{HeaderMap, HeaderValue, header};
 
 const ACCEPTED: &str = "application/json, application/x-ndjson, application/ndjson, application/jsonl, application/jsonlines, text/csv, \
-     text/tab-separated-values";
+     text/tab-separated-values, both with header=present or header=absent or neither";
 /// Most declarations that a refusal shows.
 const SHOWN: usize = 4;
 

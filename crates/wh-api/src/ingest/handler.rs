@@ -90,6 +90,7 @@ async fn run(app: &App, request: Request) -> Result<Response, ApiError> {
     let tenant = app.served.of_headers(&head.headers)?;
     app.key.allow(&head.headers, &app.meters)?;
     let params = Params::new(&head.uri);
+    params.only(&["table", "results", "wait", "timeout"])?;
     let (table, plan) = tenant.table(&params.table()?, &app.publishing)?;
     let listing = match params.get("results")?.as_deref() {
         None | Some("failed") => Listing::Failed,

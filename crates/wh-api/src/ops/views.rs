@@ -80,7 +80,9 @@ fn tables_view(tenant: &TenantState, schema: &Schema) -> Response {
 /// `GET /v1/ops/schema`.
 pub(crate) async fn schema(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
     let tenant = enter(&app, request.headers(), request.uri())?;
-    match Params::new(request.uri()).get("table")? {
+    let params = Params::new(request.uri());
+    params.only(&["table", "tenant"])?;
+    match params.get("table")? {
         Some(name) => Ok(fresh(Json(table_view(tenant, &*tenant.table_schema(&name)?)))),
         None => Ok(tables_view(tenant, &*tenant.schema()?)),
     }
@@ -102,7 +104,9 @@ pub(crate) async fn refresh(State(app): State<Arc<App>>, request: Request) -> Re
 /// `GET /v1/ops/dlq/stats`. Counts what the queue keeps, also of tables that are gone.
 pub(crate) async fn dlq_stats(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
     let tenant = enter(&app, request.headers(), request.uri())?;
-    let only = Params::new(request.uri()).get("table")?;
+    let params = Params::new(request.uri());
+    params.only(&["table", "tenant"])?;
+    let only = params.get("table")?;
     let status = status(&app).await?;
     let kept = status.tenants.get(&tenant.runtime.tenant).map(|held| &held.dead_letters);
     let tables: BTreeMap<&str, u64> = kept

@@ -41,10 +41,16 @@ pub(crate) struct Ast {
     pub(super) order_by: Vec<Order>,
     /// Most rows, at least 1.
     pub(super) limit: Option<i64>,
-    /// Asks for pages: empty for the first one, then the `X-Next-Cursor` of the one before.
+    /// Asks for pages: empty or null for the first one, then the `X-Next-Cursor` of the one before.
+    #[serde(default, deserialize_with = "first_page")]
     pub(super) cursor: Option<String>,
     /// Most time, like `500ms`; never more than the server allows.
     pub(super) timeout: Option<String>,
+}
+
+/// A member that is there asks for pages, also when it is null.
+fn first_page<'de, D: Deserializer<'de>>(value: D) -> Result<Option<String>, D::Error> {
+    Option::deserialize(value).map(|cursor| Some(cursor.unwrap_or_default()))
 }
 
 /// One name, or several.
@@ -158,4 +164,16 @@ pub(crate) struct TimeBucket {
     pub(super) zone: Option<String>,
     /// The name of the output; `time_bucket` where it is absent.
     pub(super) alias: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_that_is_there_asks_for_pages() {
+        for (text, cursor) in [("{}", None), (r#"{"cursor":null}"#, Some("")), (r#"{"cursor":"x"}"#, Some("x"))] {
+            assert_eq!(serde_json::from_str::<Ast>(text).unwrap().cursor.as_deref(), cursor, "{text}");
+        }
+    }
 }

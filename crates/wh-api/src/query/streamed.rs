@@ -56,13 +56,24 @@ enum State {
     Over,
 }
 
-/// Waits for the first bytes, so that a query that fails before them has an error for an answer.
+/// Waits for the first bytes, of CSV for those behind its line of names, so that a query that fails before its first row has
+/// an error for an answer.
 ///
 /// # Errors
 /// It failed before the first bytes.
 pub(crate) async fn begin<S: Streams>(ask: S) -> Result<impl Stream<Item = io::Result<Bytes>> + Send, ApiError> {
     let mut body = ask.begin().await?.stream();
-    let first = body.next().await.transpose().map_err(|error| ask.failed(&error))?;
+    let mut first = body.next().await.transpose().map_err(|error| ask.failed(&error))?;
+    while ask.format() == Format::Csv
+        && let Some(names) = first.take_if(|first| is_names(first))
+        && let more = body.next().await.transpose().map_err(|error| ask.failed(&error))?
+    {
+        let Some(more) = more else {
+            first = Some(names);
+            break;
+        };
+        first = Some([names, more].concat().into());
+    }
     let state = if first.is_some() { State::Passing } else { State::Over };
     let passing = Passing { ask, body, first, line: BytesMut::new(), state };
     let pieces = stream::unfold(passing, |mut passing| async move {
@@ -71,6 +82,11 @@ pub(crate) async fn begin<S: Streams>(ask: S) -> Result<impl Stream<Item = io::R
     });
     // who compresses it asks once more behind its end
     Ok(pieces.fuse())
+}
+
+/// Whether there is no row yet: only the line of names, or a part of it.
+fn is_names(bytes: &[u8]) -> bool {
+    memchr::memchr(b'\n', bytes).is_none_or(|end| end + 1 == bytes.len())
 }
 
 impl<S: Streams> Passing<S> {
@@ -136,5 +152,19 @@ impl<S: Streams> Passing<S> {
         };
         self.line.extend_from_slice(&rest);
         whole
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_of_names_is_no_row() {
+        for (text, names) in
+            [("", true), ("\"a\"", true), ("\"a\",\"b\"\n", true), ("\"a\"\n1", false), ("\"a\"\n1\n", false)]
+        {
+            assert_eq!(is_names(text.as_bytes()), names, "{text:?}");
+        }
     }
 }

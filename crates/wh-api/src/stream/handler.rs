@@ -22,6 +22,7 @@ pub(crate) async fn stream(State(app): State<Arc<App>>, request: Request) -> Res
     let tenant = app.served.of_headers(request.headers())?;
     app.key.allow(request.headers(), &app.meters)?;
     let params = Params::new(request.uri());
+    params.only(&["table", "since"])?;
     let name = params.table()?;
     tenant.table_schema(&name)?;
     let table = Table::new(&name).map_err(|why| ApiError::new(&codes::TABLE_NOT_FOUND, why.to_string()))?;

@@ -60,7 +60,9 @@ async fn every_fault_has_its_status_and_code() {
         (get("/v1/stream?table=nope"), 404, "table.not_found"),
         (with(get("/v1/stream?table=t"), &[("last-event-id", "yesterday")]), 400, "stream.cursor_invalid"),
         (get("/v1/stream?table=t&since=yesterday"), 400, "stream.cursor_invalid"),
+        (get("/v1/stream?table=t&tabel=t"), 400, "request.invalid"),
         (post("/v1/query?table=nope", JSON, "{}"), 404, "table.not_found"),
+        (post("/v1/ingest?table=t&wiat=committed", JSON, "{}"), 400, "request.invalid"),
         // body
         (Request::post("/v1/ingest?table=t").body(Body::from("{}")).unwrap(), 415, "content_type.unsupported"),
         (ingest("text/csv; header=maybe", "1,2"), 415, "content_type.unsupported"),
