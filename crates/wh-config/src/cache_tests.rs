@@ -1,21 +1,8 @@
 //! The settings of kept answers, through the whole way of a configuration.
 
 use super::{CacheBackend, RedisMode};
-use crate::{Config, Environment, Level, load};
+use crate::{Config, tests::found};
 use std::time::Duration;
-
-fn found(text: &str) -> Result<(Config, Vec<String>), Vec<String>> {
-    let folder = tempfile::TempDir::new().unwrap();
-    let file = folder.path().join("wh.yaml");
-    std::fs::write(&file, text).unwrap();
-    match load(Some(&file), &Environment::default()) {
-        Ok(loaded) => Ok((loaded.config, loaded.warnings.iter().map(ToString::to_string).collect())),
-        Err(findings) => {
-            let errors = findings.0.iter().filter(|finding| finding.level == Level::Error);
-            Err(errors.map(ToString::to_string).collect())
-        }
-    }
-}
 
 #[test]
 fn answers_are_kept_in_memory_unless_something_else_is_chosen() {

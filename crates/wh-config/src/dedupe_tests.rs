@@ -1,22 +1,9 @@
 //! The settings of dedupe, through the whole way of a configuration.
 
-use crate::{Config, DedupeBackend, Environment, Level, OnOutage, load};
+use crate::{Config, DedupeBackend, OnOutage, tests::found};
 use std::time::Duration;
 
 const NATS: &str = "mq: {backend: nats, nats: {urls: [a]}}\ncoord: {backend: nats}\n";
-
-fn found(text: &str) -> Result<(Config, Vec<String>), Vec<String>> {
-    let folder = tempfile::TempDir::new().unwrap();
-    let file = folder.path().join("wh.yaml");
-    std::fs::write(&file, text).unwrap();
-    match load(Some(&file), &Environment::default()) {
-        Ok(loaded) => Ok((loaded.config, loaded.warnings.iter().map(ToString::to_string).collect())),
-        Err(findings) => {
-            let errors = findings.0.iter().filter(|finding| finding.level == Level::Error);
-            Err(errors.map(ToString::to_string).collect())
-        }
-    }
-}
 
 fn config(text: &str) -> Config {
     found(text).unwrap_or_else(|errors| panic!("{text}: {errors:?}")).0

@@ -1,7 +1,7 @@
 //! The whole way: file and environment in, configuration or findings out.
 
 use crate::{
-    Config, Environment, Findings, Loaded, LogLevel, Mode, Origin, SecretSource, layers::merge, load, reference,
+    Config, Environment, Findings, Level, Loaded, LogLevel, Mode, Origin, SecretSource, layers::merge, load, reference,
     resolve::Take, table::KEYS,
 };
 use std::{collections::BTreeSet, net::IpAddr, path::PathBuf, time::Duration};
@@ -17,6 +17,17 @@ fn file(text: &str) -> Given {
     let file = folder.path().join("wh.yaml");
     std::fs::write(&file, text).unwrap();
     Given { folder, file }
+}
+
+/// What a file says, with the warnings, or every error.
+pub(crate) fn found(text: &str) -> Result<(Config, Vec<String>), Vec<String>> {
+    match with(text, &[]) {
+        Ok(loaded) => Ok((loaded.config, loaded.warnings.iter().map(ToString::to_string).collect())),
+        Err(findings) => {
+            let errors = findings.0.iter().filter(|finding| finding.level == Level::Error);
+            Err(errors.map(ToString::to_string).collect())
+        }
+    }
 }
 
 fn with(text: &str, variables: &[(&str, &str)]) -> Result<Loaded, Findings> {

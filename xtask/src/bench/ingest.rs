@@ -7,11 +7,11 @@ use super::{
     load::{self, Http, Yardstick},
     machine, rows,
 };
+use crate::workspace::cargo;
 use anyhow::{Context, Result, bail, ensure};
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::Command,
     time::{Duration, Instant},
 };
 use wh_testkit::{Process, clickhouse, free_port, http, until, workspace};
@@ -55,12 +55,11 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 }
 
 fn build(root: &Path) -> Result<()> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     for what in [
         &["-p", "wavehouse", "-p", "wh-testkit", "--bin", "wavehouse", "--bin", "wh-chserver", "--bin", "wh-load"][..],
         &["-p", "wh-app", "--example", "empty"][..],
     ] {
-        let built = Command::new(&cargo).current_dir(root).args(["build", "--profile", "quick"]).args(what).status()?;
+        let built = cargo().current_dir(root).args(["build", "--profile", "quick"]).args(what).status()?;
         ensure!(built.success(), "the build failed");
     }
     Ok(())

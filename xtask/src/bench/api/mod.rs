@@ -11,10 +11,10 @@ use super::{
     load::{self, Http},
     rows,
 };
+use crate::workspace::cargo;
 use anyhow::{Context, Result, ensure};
 use std::{
     path::{Path, PathBuf},
-    process::Command,
     time::Duration,
 };
 use store::Store;
@@ -99,8 +99,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 }
 
 fn scan() -> Result<()> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
+    let mut command = cargo();
     command.current_dir(workspace::root()?);
     command.args(["run", "-q", "--profile", "quick", "-p", "wh-api", "--example", "bench_scan"]);
     ensure!(command.status()?.success(), "bench_scan failed");
