@@ -7,4 +7,4 @@ mod value;
 
 pub use accept::{Accept, JsonKind, accepts};
 pub use model::{Nested, Type};
-pub use value::{Edit, Edited, Verdict, elements, judge};
+pub use value::{Edit, Edited, Moment, Verdict, elements, judge, read_moment};

@@ -10,6 +10,8 @@ mod text;
 mod time;
 mod walk;
 
+pub use time::{Moment, read_moment};
+
 use super::{Accept, JsonKind, Type, accepts};
 use std::{borrow::Cow, ops::Range};
 

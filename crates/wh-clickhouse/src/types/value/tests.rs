@@ -140,3 +140,21 @@ fn edits_are_found_at_any_depth() {
     );
     assert_eq!(edits("Array(String)", r#"[{"a": 1},{"a":"b c"},[1]]"#), [own(r#"{"a": 1}"#, Edit::Text)]);
 }
+
+#[test]
+fn a_moment_is_read_with_its_fraction_and_whether_it_named_its_offset() {
+    let read = |text: &str| read_moment(text.as_bytes()).map(|at| (at.seconds, at.nanos, at.exact));
+    for (text, expected) in [
+        ("1970-01-02", Some((86_400, 0, false))),
+        ("1970-01-01 00:00:01.5", Some((1, 500_000_000, false))),
+        ("1970-01-01T01:00:00.1234567899+01:00", Some((0, 123_456_789, true))),
+        ("1969-12-31T23:59:59Z", Some((-1, 0, true))),
+        ("1970-01-01 24:00:00", None),
+        ("1970-02-30", None),
+        ("0000-01-01", None),
+        ("1970-01-01 00:00", None),
+        ("", None),
+    ] {
+        assert_eq!(read(text), expected, "{text}");
+    }
+}

@@ -102,12 +102,30 @@ pub(super) fn bare(value: &[u8]) -> Verdict {
     }
 }
 
-/// When a text says it is: seconds since 1970 as UTC would have them, and whether the text named its offset.
-struct Moment {
-    seconds: i64,
-    exact: bool,
+/// When a text says it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// Seconds since 1970-01-01, as UTC has them if the text named its offset, else as a clock of its zone shows them.
+    pub seconds: i64,
+    /// Nanoseconds behind them; further digits are cut off.
+    pub nanos: u32,
+    /// Whether the text named its offset.
+    pub exact: bool,
     /// An hour, minute or second that no clock shows.
     overflowing: bool,
+}
+
+/// Reads a date, or a date and time, in the usual form: `YYYY-MM-DD`, perhaps ` ` or `T` and `hh:mm:ss`, then a fraction,
+/// then `Z` or `±hh:mm`. `None` for every other text, and for what no calendar and no clock shows.
+#[must_use]
+pub fn read_moment(text: &[u8]) -> Option<Moment> {
+    moment(text)?.ok().filter(|moment| !moment.overflowing)
+}
+
+/// The first nine digits of a fraction.
+fn nanos(digits: &[u8]) -> u32 {
+    let digits = digits.iter().copied().chain(std::iter::repeat(b'0')).take(9);
+    digits.fold(0, |sum, digit| sum * 10 + u32::from(digit - b'0'))
 }
 
 /// The usual form: a date; perhaps ` ` or `T` and `hh:mm:ss`, then a fraction, then `Z` or an offset.
@@ -121,20 +139,20 @@ fn moment(text: &[u8]) -> Option<Result<Moment, Verdict>> {
     }
     let midnight = days_from_epoch(year, month, day) * 86_400;
     if rest.is_empty() {
-        return Some(Ok(Moment { seconds: midnight, exact: false, overflowing: false }));
+        return Some(Ok(Moment { seconds: midnight, nanos: 0, exact: false, overflowing: false }));
     }
     let (clock, rest) = rest.split_at_checked(9)?;
     let [b' ' | b'T', h1, h2, b':', m1, m2, b':', s1, s2] = clock else { return None };
     let (hour, minute, second) = (number(&[*h1, *h2])?, number(&[*m1, *m2])?, number(&[*s1, *s2])?);
-    let rest = match rest.strip_prefix(b".") {
+    let (nanos, rest) = match rest.strip_prefix(b".") {
         Some(fraction) => {
             let digits = fraction.iter().take_while(|b| b.is_ascii_digit()).count();
             if digits == 0 {
                 return None;
             }
-            &fraction[digits..]
+            (nanos(&fraction[..digits]), &fraction[digits..])
         }
-        None => rest,
+        None => (0, rest),
     };
     let offset = match rest {
         b"" => None,
@@ -150,7 +168,7 @@ fn moment(text: &[u8]) -> Option<Result<Moment, Verdict>> {
     };
     let overflowing = hour > 23 || minute > 59 || second > 59;
     let seconds = midnight + hour * 3_600 + minute * 60 + second - offset.unwrap_or(0);
-    Some(Ok(Moment { seconds, exact: offset.is_some(), overflowing }))
+    Some(Ok(Moment { seconds, nanos, exact: offset.is_some(), overflowing }))
 }
 
 /// A text for a `DateTime` (without `precision`) or `DateTime64`.
