@@ -20,6 +20,10 @@ use wh_api::{AnswerCache, Api, ApiOptions, OperatorKey, Parts, Pipes, TenantLimi
 use wh_cache::{Cache, memory, redis};
 use wh_clickhouse::{Client, Discovery, DiscoveryOptions, Options, Query, SchemaHandle};
 use wh_mq::{Allowance, sim};
+use wh_testkit::{
+    clickhouse::Database,
+    fault::{Action, Proxy, Rule},
+};
 use wh_types::{Clock as _, Epoch, OsEntropy, Stop, SystemClock, Tasks, Tenant};
 
 const CONNECTIONS: usize = 8;
@@ -60,14 +64,7 @@ async fn measure(time: Duration) {
     database.query(&format!("CREATE TABLE t ({COLUMNS}) ENGINE = MergeTree ORDER BY id")).await.expect("a table");
     database.query(FILL).await.expect("rows");
     let endpoint = database.endpoint();
-    let client = Client::new(Options {
-        url: endpoint.url().into(),
-        database: database.name().into(),
-        user: endpoint.user_name().into(),
-        password: Some(endpoint.password().into()),
-        ..Options::default()
-    })
-    .expect("a client");
+    let client = Client::new(reaching(&database)).expect("a client");
     let (tasks, stop) = (Tasks::new(), Stop::new());
     let options = DiscoveryOptions { interval: Duration::from_secs(3_600), ..DiscoveryOptions::default() };
     let schema =
@@ -148,26 +145,30 @@ async fn measure(time: Duration) {
         show_rate(&format!("hit, {name}"), &rate, Some(limit.1));
     }
 
-    let api = api(&client, &schema, Some(memory));
-    let reached = async || {
-        database.query("SYSTEM FLUSH LOGS").await.expect("logs");
-        let sql = "SELECT count() FROM system.query_log WHERE type = 'QueryFinish' AND current_database = \
-                   currentDatabase() AND query LIKE 'SELECT `origin`%'";
-        database.query(sql).await.expect("a number").trim().parse::<u64>().expect("a number")
-    };
+    // counted on the way to ClickHouse
+    let way = Proxy::start(endpoint.url()).await.expect("a proxy");
+    let counted = way.add(Rule::any(Action::Delay(Duration::ZERO)).contains("SELECT `origin`"));
+    let through = Client::new(Options { url: way.url(), ..reaching(&database) }).expect("a client");
+    let api = api(&through, &schema, Some(memory));
     let body = query(3_999_999);
-    let before = reached().await;
     let all = join_all((0..1_000).map(|_| once(&api, &body, false))).await;
     let joined = all.iter().filter(|how| *how != "HIT").count();
-    // a query is in the log a moment after its answer
-    let seen =
-        wh_testkit::until(Duration::from_secs(60), "the query in the log", || async { reached().await > before });
-    seen.await.expect("it is in the log");
-    let reached = reached().await - before;
     println!(
-        "\n1,000 identical queries at once: {reached} reached ClickHouse, {joined} waited for it, the others found its answer"
+        "\n1,000 identical queries at once: {} reached ClickHouse, {joined} waited for it, the others found its answer",
+        way.fired(counted)
     );
     stop.give();
+}
+
+fn reaching(database: &Database) -> Options {
+    let endpoint = database.endpoint();
+    Options {
+        url: endpoint.url().into(),
+        database: database.name().into(),
+        user: endpoint.user_name().into(),
+        password: Some(endpoint.password().into()),
+        ..Options::default()
+    }
 }
 
 fn api(client: &Client, schema: &SchemaHandle, store: Option<Arc<dyn Cache>>) -> Api {

@@ -6,7 +6,7 @@ use crate::{
     budget::Budget,
     ingest::{Claims, PublishOptions, Publishing, Waits},
     metrics::Meters,
-    query::Seams,
+    query::{Plans, Seams},
     served::Served,
     stream::{Hub, hub},
 };
@@ -71,6 +71,8 @@ pub(crate) struct App {
     /// What ends them, where they are kept.
     pub(crate) invalidation: Option<Invalidation>,
     pub(crate) seams: Seams,
+    /// Queries that were planned before.
+    pub(crate) plans: Plans,
     pub(crate) publishing: Arc<Publishing>,
     /// Requests that wait for their rows to be committed.
     pub(crate) waits: Waits,
@@ -139,6 +141,7 @@ impl App {
             answers,
             invalidation,
             seams: Seams::default(),
+            plans: Plans::default(),
             publishing: Arc::new(publishing),
             waits: Waits::default(),
             meters,

@@ -7,6 +7,7 @@ pub(crate) mod chaos;
 pub(crate) mod conformance;
 mod ledger;
 mod runner;
+mod space;
 mod stage;
 mod summary;
 
@@ -35,6 +36,10 @@ pub(crate) struct Args {
 /// Runs the stages and says how it ended.
 pub(crate) fn run(args: &Args) -> ExitCode {
     let mut ledger = Ledger::default();
+    match space::line() {
+        Ok(line) => Teller::new().say(&line),
+        Err(error) => tell::complain(&error),
+    }
     let chosen = |stage: &&Stage| (args.only.is_empty() || args.only.contains(stage)) && !args.skip.contains(stage);
     for stage in stage::ALL.iter().filter(chosen) {
         let rounds = if stage.is_tests() { args.count } else { 1 };

@@ -3,9 +3,10 @@
 use super::{
     allowed::Allowed,
     ast::Ast,
-    build::{Bounds, End, build},
+    build::{Bounds, build},
     failure::Limits,
     format::{Form, Format},
+    planned::{Name, Planned, same},
     refused::Refused,
     run::Ask,
     seam::Seam,
@@ -29,7 +30,10 @@ use axum::{
 };
 use http::{HeaderValue, header};
 use std::{sync::Arc, time::Duration};
-use wh_clickhouse::Reads;
+use wh_clickhouse::{Reads, Schema, TableSchema};
+
+/// A query that said the same so long ago says it at any time: ages are counted from whole steps, which are shorter.
+const LONG: Duration = Duration::from_secs(400 * 24 * 3_600 + 86_399);
 
 /// `POST /v1/query?table=`.
 pub(crate) async fn query(State(app): State<Arc<App>>, request: Request) -> Result<Response, ApiError> {
@@ -43,45 +47,36 @@ pub(crate) async fn query(State(app): State<Arc<App>>, request: Request) -> Resu
     let form = Form::of(&params, &head.headers)?;
     let bounds = BodyBounds { cap: app.options.query_body_bytes, time: app.options.body_timeout, share: 2 };
     let taken = body::take(&head.headers, body, bounds, &app.budget).await?;
-    let ast: Ast = json::object(&taken.bytes)
-        .map_err(|error| ApiError::new(&codes::QUERY_INVALID, format!("invalid query: {error}")))?;
-    let bounds = Bounds {
-        max_rows: tenant.runtime.limits.max_result_rows,
-        now: app.publishing.clock.wall(),
-        step: tenant.runtime.limits.time_step,
-        zone: &schema.timezone,
-        allowed: &Allowed::All,
+    let name = Name::of(tenant, &table, form, &taken.bytes);
+    let found = name.as_ref().and_then(|name| app.plans.find(name, tenant, &table, &schema.settings));
+    let plan = match found {
+        Some(plan) => plan,
+        None => {
+            let made = plan(&app, tenant, &schema, &table, form, &taken.bytes)?;
+            let Some((made, keeps)) = made else {
+                let mut nothing = Ask::nothing(form).into_response();
+                How::Bypass.tell(&mut nothing);
+                return Ok(with_media(nothing, form));
+            };
+            let made = Arc::new(made);
+            if let Some(name) = name.filter(|_| keeps) {
+                app.plans.keep(name, Arc::clone(&made));
+            }
+            made
+        }
     };
-    let refused = |refused: Refused| ApiError::new(refused.code, refused.text);
-    let limits = limits(&ast, tenant).map_err(refused)?;
-    let built = build(&ast, &table, bounds).map_err(refused)?;
     drop(taken);
-    let Some(built) = built else {
-        let mut nothing = Ask::nothing(form).into_response();
-        How::Bypass.tell(&mut nothing);
-        return Ok(with_media(nothing, form));
-    };
     let id = head.headers.get(&X_REQUEST_ID).and_then(|id| id.to_str().ok()).unwrap_or_default();
-    let streams = form.format != Format::Json && !matches!(built.end, End::Page(_));
-    if !matches!(form.format, Format::Json | Format::Ndjson) && !streams {
-        return Err(refused(Refused::at("cursor", "is for the formats json and ndjson")));
-    }
-    let ask = Ask {
-        tenant: Arc::clone(tenant),
-        built,
-        form,
-        limits,
-        known: Arc::clone(&schema.settings),
-        request_id: id.to_owned(),
-        table: Arc::clone(&table),
-    };
+    let streams = plan.streams();
+    let (key, limits) = (plan.key, plan.limits);
+    let ask = Ask { plan, request_id: id.to_owned() };
     let freshness = Freshness::of(&head.headers);
     let reads =
         if app.kept.keeps(freshness) { tenant.relations.reads_of_table(&table).await } else { Reads::unknown() };
     let asked = Asked {
         tenant: &tenant.runtime.tenant,
         database: tenant.runtime.clickhouse.database(),
-        key: ask.key(),
+        key,
         caps: u64::try_from(limits.time.as_millis()).unwrap_or(u64::MAX),
         reads,
         life: Life::at_most(tenant.runtime.limits.cache_ttl),
@@ -96,6 +91,36 @@ pub(crate) async fn query(State(app): State<Arc<App>>, request: Request) -> Resu
     Ok(with_media(answer, form))
 }
 
+/// What a text asks for, and whether it asks for the same at any other time; `None`: for nothing.
+fn plan(
+    app: &App,
+    tenant: &Arc<TenantState>,
+    schema: &Schema,
+    table: &Arc<TableSchema>,
+    form: Form,
+    text: &[u8],
+) -> Result<Option<(Planned, bool)>, ApiError> {
+    let ast: Ast =
+        json::object(text).map_err(|error| ApiError::new(&codes::QUERY_INVALID, format!("invalid query: {error}")))?;
+    let bounds = Bounds {
+        max_rows: tenant.runtime.limits.max_result_rows,
+        now: app.publishing.clock.wall(),
+        step: tenant.runtime.limits.time_step,
+        zone: &schema.timezone,
+        allowed: &Allowed::All,
+    };
+    let refused = |refused: Refused| ApiError::new(refused.code, refused.text);
+    let limits = limits(&ast, tenant).map_err(refused)?;
+    let Some(built) = build(&ast, table, bounds).map_err(refused)? else { return Ok(None) };
+    let before = Bounds { now: bounds.now.saturating_sub(LONG), ..bounds };
+    let steady = matches!(build(&ast, table, before), Ok(Some(before)) if same(&before, &built));
+    let plan = Planned::new(tenant, built, form, limits, &schema.settings, table);
+    if !matches!(form.format, Format::Json | Format::Ndjson) && !plan.streams() {
+        return Err(refused(Refused::at("cursor", "is for the formats json and ndjson")));
+    }
+    Ok(Some((plan, steady)))
+}
+
 /// An answer that is passed on as it comes. It is computed for each request, and kept once it has ended well.
 async fn streamed(app: &App, asked: Asked<'_>, ask: Ask) -> Result<Response, ApiError> {
     let place = match app.kept.look(&asked).await {
@@ -103,7 +128,7 @@ async fn streamed(app: &App, asked: Asked<'_>, ask: Ask) -> Result<Response, Api
         Looked::Miss(place) => Some(place),
         Looked::Bypass => None,
     };
-    let seam = Seam::before(app, asked.tenant, &ask.table).await;
+    let seam = Seam::before(app, asked.tenant, &ask.plan.table).await;
     let told: Vec<_> = seam.iter().filter_map(Seam::open).collect();
     let keep = place.map(|place| app.kept.gather(place, told.clone()));
     let how = if keep.is_some() { How::Miss } else { How::Bypass };

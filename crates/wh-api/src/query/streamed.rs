@@ -31,7 +31,7 @@ impl Streams for Ask {
     }
 
     fn format(&self) -> Format {
-        self.form.format
+        self.plan.form.format
     }
 
     fn request_id(&self) -> &str {

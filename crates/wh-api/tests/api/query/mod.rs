@@ -5,6 +5,7 @@ mod form;
 pub(crate) mod kept;
 mod life;
 mod page;
+mod planned;
 mod reference;
 mod runs;
 mod wire;
