@@ -99,11 +99,11 @@ impl App {
         let process = format!("{}.{:016x}", parts.process, parts.entropy.next_u64()).into();
         let hub = Hub::new(
             Arc::clone(&parts.broker),
-            Arc::clone(&parts.entropy),
+            (Arc::clone(&parts.entropy), Arc::clone(&parts.clock)),
             Arc::clone(&meters),
             tasks.clone(),
             parts.stop.clone(),
-            hub::Bounds { table: options.stream_bytes, all: options.streams_bytes },
+            hub::Bounds { table: options.stream_bytes, all: options.streams_bytes, replays: options.max_replays },
         );
         let publishing = Publishing {
             broker: parts.broker,
@@ -146,7 +146,7 @@ impl App {
             waits: Waits::default(),
             meters,
             hub: Arc::new(hub),
-            streams: Arc::new(Semaphore::new(options.max_streams)),
+            streams: Arc::new(Semaphore::new(options.max_streams.min(Semaphore::MAX_PERMITS))),
             replaying: Semaphore::new(1),
             version: parts.version,
             checks: parts.checks,

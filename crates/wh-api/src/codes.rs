@@ -56,7 +56,7 @@ codes! {
     TABLE_MISSING = "table.missing", 400, None, "The query string names no `table`.";
     TABLE_NOT_FOUND = "table.not_found", 404, None, "No such table, or none that you may see.";
     TABLE_NOT_WRITABLE = "table.not_writable", 400, None, "The table is a view or a dictionary: it takes no rows.";
-    SCHEMA_NOT_LOADED = "schema.not_loaded", 503, Some(5), "The tables are not known yet: ClickHouse has not answered since this process started.";
+    SCHEMA_NOT_LOADED = "schema.not_loaded", 503, Some(5), "The tables are not known yet: since this process started ClickHouse has not answered, or with an error, whose number the text has.";
 
     ACCEPT = "accept.unsupported", 406, None, "No form of answers fits `Accept`; the text has those there are.";
     CONTENT_TYPE = "content_type.unsupported", 415, None, "`Content-Type` is missing, is none of the accepted types, or names several.";
@@ -125,9 +125,11 @@ codes! {
     CLICKHOUSE_TOO_LARGE = "clickhouse.response_too_large", 502, None, "ClickHouse's answer is larger than this server holds.";
     CLICKHOUSE_UNKNOWN = "clickhouse.unknown", 500, Some(5), "ClickHouse failed in a way that is not recognised. 502 on `/v1/ops/query`.";
 
-    STREAM_TOO_MANY = "stream.too_many", 503, Some(5), "This process has as many open streams as it allows.";
+    STREAM_TENANT_TOO_MANY = "stream.tenant_too_many", 429, Some(5), "The tenant has as many open streams in this process as it may (`stream.max_connections`).";
+    STREAM_TOO_MANY = "stream.too_many", 503, Some(5), "This process has as many open streams as it allows (`server.max_streams`).";
     STREAM_UNAVAILABLE = "stream.unavailable", 503, Some(5), "The live stream of the table cannot be opened now.";
     CURSOR_INVALID = "stream.cursor_invalid", 400, None, "`Last-Event-ID` or `since` cannot be read.";
+    STREAM_FILTER_UNSUPPORTED = "stream.filter_unsupported", 400, None, "The filter asks for what a stream cannot decide exactly as ClickHouse would: a pair of type and operator that is not in the table of `docs/guide/streams.md`, a form of value, or a computed column. The text names it and the reason.";
 }
 
 /// The text of `docs/errors.md`.
@@ -159,11 +161,11 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn names_are_unique_and_a_retry_is_promised_by_503_408_or_unknown_only() {
+    fn names_are_unique_and_a_retry_is_promised_by_503_429_408_or_unknown_only() {
         let names: BTreeSet<_> = ALL.iter().map(|code| code.name).collect();
         assert_eq!(names.len(), ALL.len());
         for code in ALL {
-            let may_retry = matches!(code.status, 503 | 408) || code.name == "clickhouse.unknown";
+            let may_retry = matches!(code.status, 503 | 429 | 408) || code.name == "clickhouse.unknown";
             assert_eq!(code.retryable(), may_retry, "{}", code.name);
             assert!(Code::by_name(code.name).is_some());
         }

@@ -101,9 +101,38 @@ pub const METRICS: &[(&str, &str, &str, &str)] = &[
     ("wavehouse_auth_operator_key_failures_total", "counter", "", "wrong operator keys"),
     ("wavehouse_sse_active_streams", "gauge", "", "open streams"),
     ("wavehouse_sse_stream_duration_seconds", "histogram", "", "how long streams were open"),
-    ("wavehouse_sse_frames_sent_total", "counter", "kind", "events sent: event, keepalive, gap"),
+    (
+        "wavehouse_sse_streams_ended_total",
+        "counter",
+        "reason",
+        "streams that ended, by `reason` of their `end`; `client`: the client went",
+    ),
+    (
+        "wavehouse_sse_streams_refused_total",
+        "counter",
+        "scope",
+        "streams refused because there were too many: of the tenant, of the process",
+    ),
+    ("wavehouse_sse_frames_sent_total", "counter", "kind", "events sent: event, ready, keepalive, gap"),
     ("wavehouse_sse_bytes_sent_total", "counter", "kind", "bytes of events sent"),
-    ("wavehouse_sse_dropped_frames_total", "counter", "kind", "events a slow stream was told of as a gap"),
+    (
+        "wavehouse_sse_dropped_frames_total",
+        "counter",
+        "kind",
+        "blocks that went on without a slow stream, which read them from the history, was told, or ended",
+    ),
+    (
+        "wavehouse_sse_conflated_rows_total",
+        "counter",
+        "",
+        "rows a slow stream (`slow=latest`) got a newer one of instead",
+    ),
+    (
+        "wavehouse_sse_rows_withheld_total",
+        "counter",
+        "",
+        "rows that were not shown because whether a stream's filter holds could not be told; once for each distinct view",
+    ),
 ];
 
 /// Tells the recorder what the metrics mean.
@@ -128,6 +157,8 @@ pub(crate) struct Meters {
     pub(crate) events: FrameMeters,
     pub(crate) keepalives: FrameMeters,
     pub(crate) gaps: FrameMeters,
+    pub(crate) readies: FrameMeters,
+    pub(crate) conflated: Counter,
     pub(crate) answer_hits: Counter,
     pub(crate) answer_misses: Counter,
     pub(crate) answer_bypasses: Counter,
@@ -169,6 +200,8 @@ impl Meters {
             events: FrameMeters::new("event"),
             keepalives: FrameMeters::new("keepalive"),
             gaps: FrameMeters::new("gap"),
+            readies: FrameMeters::new("ready"),
+            conflated: counter!("wavehouse_sse_conflated_rows_total"),
             answer_hits: counter!("wavehouse_query_answers_total", "cache" => "hit"),
             answer_misses: counter!("wavehouse_query_answers_total", "cache" => "miss"),
             answer_bypasses: counter!("wavehouse_query_answers_total", "cache" => "bypass"),
@@ -178,6 +211,16 @@ impl Meters {
             types: LabelCap::new(MAX_LABELS),
             codes: LabelCap::new(MAX_LABELS),
         }
+    }
+
+    /// A stream that was not opened: too many are, of the tenant or of the process.
+    pub(crate) fn stream_refused(&self, scope: &'static str) {
+        counter!("wavehouse_sse_streams_refused_total", "scope" => scope).increment(1);
+    }
+
+    /// A stream that is no more.
+    pub(crate) fn stream_ended(&self, reason: &'static str) {
+        counter!("wavehouse_sse_streams_ended_total", "reason" => reason).increment(1);
     }
 
     pub(crate) fn unknown_resolved(&self, fate: &'static str) {

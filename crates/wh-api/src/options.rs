@@ -57,8 +57,10 @@ pub struct ApiOptions {
     pub probe_for: Duration,
     /// How long a table's task waits for more rows before it ends.
     pub idle: Duration,
-    /// Most open streams.
+    /// Most open streams of all tenants.
     pub max_streams: usize,
+    /// Most histories that streams read at once; more wait for their turn.
+    pub max_replays: usize,
     /// Longest silence on a stream.
     pub keepalive: Duration,
     /// Bytes of recent events kept for the slower streams of one table.
@@ -90,6 +92,7 @@ impl Default for ApiOptions {
             probe_for: Duration::from_secs(120),
             idle: Duration::from_secs(10),
             max_streams: 10_000,
+            max_replays: 32,
             keepalive: Duration::from_secs(15),
             stream_bytes: 16 << 20,
             streams_bytes: 256 << 20,

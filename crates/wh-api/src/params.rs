@@ -27,11 +27,17 @@ impl<'a> Params<'a> {
         Ok(found)
     }
 
+    /// A parameter that may be given several times.
+    pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = Cow<'a, str>> {
+        form_urlencoded::parse(self.0.as_bytes()).filter(move |(key, _)| key == name).map(|(_, value)| value)
+    }
+
     /// Refuses every parameter that is none of these.
     pub(crate) fn only(&self, known: &[&str]) -> Result<(), ApiError> {
         let mut keys = form_urlencoded::parse(self.0.as_bytes()).map(|(key, _)| key);
         keys.find(|key| !known.contains(&key.as_ref())).map_or(Ok(()), |key| {
-            let (key, known) = (shown(key.as_bytes()), known.join(", "));
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            let key = shown(key.as_bytes());
             Err(ApiError::new(&codes::REQUEST_INVALID, format!("the parameter {key} is unknown; there are {known}")))
         })
     }

@@ -11,6 +11,7 @@ use arc_swap::ArcSwapOption;
 use http::HeaderMap;
 use parking_lot::RwLock;
 use std::{collections::HashMap, fmt, sync::Arc};
+use tokio::sync::Semaphore;
 use wh_clickhouse::{Relations, Schema, TableSchema};
 use wh_types::{Table, Tenant};
 
@@ -25,6 +26,8 @@ pub(crate) struct TenantState {
     pub(crate) relations: Relations,
     /// The tenant's part of what the process may hold.
     pub(crate) budget: Budget,
+    /// Places for its streams.
+    pub(crate) streams: Arc<Semaphore>,
     tables: RwLock<HashMap<Box<str>, Arc<TableState>>>,
 }
 
@@ -40,7 +43,8 @@ impl Served {
     pub(crate) fn new(tenants: impl IntoIterator<Item = TenantRuntime>, budget: impl Fn() -> Budget) -> Self {
         let state = |runtime: TenantRuntime| {
             let relations = Relations::new(runtime.clickhouse.clone(), runtime.schema.clone());
-            Arc::new(TenantState { runtime, relations, budget: budget(), tables: RwLock::default() })
+            let streams = Arc::new(Semaphore::new(runtime.limits.max_streams.min(Semaphore::MAX_PERMITS)));
+            Arc::new(TenantState { runtime, relations, budget: budget(), streams, tables: RwLock::default() })
         };
         Self(tenants.into_iter().map(|one| (one.tenant.as_str().into(), state(one))).collect())
     }
@@ -75,9 +79,16 @@ impl Served {
 impl TenantState {
     /// The tenant's tables as they are known now.
     pub(crate) fn schema(&self) -> Result<Arc<Schema>, ApiError> {
-        self.runtime.schema.get().ok_or_else(|| {
-            ApiError::new(&codes::SCHEMA_NOT_LOADED, "schema not loaded yet: ClickHouse has not answered")
-        })
+        let missing = || ApiError::new(&codes::SCHEMA_NOT_LOADED, format!("schema not loaded yet: {}", self.unread()));
+        self.runtime.schema.get().ok_or_else(missing)
+    }
+
+    /// Why the tables are not known, as anybody may be told it.
+    pub(crate) fn unread(&self) -> String {
+        match self.runtime.schema.stats().last_code {
+            Some(code) => format!("ClickHouse answers with its error {code}"),
+            None => "ClickHouse has not answered".to_owned(),
+        }
     }
 
     /// A table of the tenant.

@@ -36,6 +36,8 @@ pub struct TenantLimits {
     pub time_step: Duration,
     /// Most time for a query, ClickHouse's and ours.
     pub query_timeout: Duration,
+    /// Most open streams of the tenant in this process.
+    pub max_streams: usize,
 }
 
 impl TenantLimits {
@@ -57,6 +59,7 @@ impl Default for TenantLimits {
             cache_ttl: Duration::from_secs(3_600),
             time_step: Duration::from_secs(60),
             query_timeout: Duration::from_secs(30),
+            max_streams: 10_000,
         }
     }
 }

@@ -124,11 +124,12 @@ fn tenant_limits(config: &Config, queue: &Queue) -> TenantLimits {
         cache_ttl: config.tenant_defaults.cache_ttl,
         time_step: config.tenant_defaults.timestamp_bucket,
         query_timeout: config.tenant_defaults.clickhouse.query_timeout,
+        max_streams: config.tenant_defaults.stream_max_connections,
     }
 }
 
 /// How events are told apart.
-fn dedupe_rules(rules: &wh_config::DedupeRules) -> DedupeRules {
+pub(crate) fn dedupe_rules(rules: &wh_config::DedupeRules) -> DedupeRules {
     let rule = |rule: &wh_config::DedupeRule| IdRule {
         column: rule.id_field.clone(),
         required: rule.require_id,
@@ -138,7 +139,7 @@ fn dedupe_rules(rules: &wh_config::DedupeRules) -> DedupeRules {
     DedupeRules { others: rules.others.as_ref().map(rule), tables: rules.tables.iter().map(table).collect() }
 }
 
-/// The bounds of the API. A stream keeps its connection: a quarter of them is left for everything else.
+/// The bounds of the API.
 pub(crate) fn api_options(config: &Config) -> ApiOptions {
     let nats = (config.mq.backend == QueueBackend::Nats).then_some(config.mq.nats.topology.choices());
     let plain = ApiOptions::default();
@@ -154,7 +155,8 @@ pub(crate) fn api_options(config: &Config) -> ApiOptions {
         body_idle_timeout: config.server.body_idle_timeout,
         request_timeout: config.server.request_timeout,
         encoding: config.ingest.encoding,
-        max_streams: config.server.max_connections.div_ceil(4).saturating_mul(3),
+        max_streams: config.server.max_streams,
+        max_replays: config.server.max_replays,
         keepalive: config.tenant_defaults.stream_keepalive_interval,
         ..plain
     }

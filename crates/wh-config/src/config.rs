@@ -55,6 +55,10 @@ pub struct Server {
     pub port: u16,
     /// Most connections at a time.
     pub max_connections: usize,
+    /// Most open streams; fewer than connections, unless there is one connection only.
+    pub max_streams: usize,
+    /// Most streams that read the history at once.
+    pub max_replays: usize,
     /// How long a connection may take to send headers.
     pub header_timeout: Duration,
     /// How long a body may take to arrive.
@@ -299,6 +303,8 @@ pub struct TenantDefaults {
     pub schema_refresh_interval: Duration,
     /// How often a quiet stream gets a comment.
     pub stream_keepalive_interval: Duration,
+    /// Most open streams in one process.
+    pub stream_max_connections: usize,
     /// What it may keep in the queue, in bytes.
     pub queue_max_bytes: u64,
 }

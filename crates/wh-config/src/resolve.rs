@@ -139,11 +139,13 @@ pub(crate) fn config(take: &mut Take<'_>) -> Config {
         QueueBackend::Nats => nats.topology.choices().partitions.saturating_mul(nats.topology.choices().shards),
     };
     let (roles, store) = (roles(take), dedupe::store(take, backend, &nats.topology));
+    let server = server(take, roles, auth.allow_open);
+    let max_streams = server.max_streams;
     let config = Config {
         data_dir: take.text("data_dir").into(),
         roles,
         instance_id: Some(take.text("instance_id")).filter(|id| !id.is_empty()).map(str::to_owned),
-        server: server(take, roles, auth.allow_open),
+        server,
         mq: Mq {
             backend,
             embedded: EmbeddedQueue {
@@ -171,6 +173,10 @@ pub(crate) fn config(take: &mut Take<'_>) -> Config {
             timestamp_bucket: take.span("tenant_defaults.query.timestamp_bucket_seconds"),
             schema_refresh_interval: take.span("tenant_defaults.schema.refresh_interval"),
             stream_keepalive_interval: take.span("tenant_defaults.stream.keepalive_interval"),
+            stream_max_connections: match take.number("tenant_defaults.stream.max_connections") {
+                Some(streams) => usize::try_from(streams).unwrap_or(usize::MAX),
+                None => max_streams,
+            },
             queue_max_bytes: take.u64("tenant_defaults.mq.max_bytes_gb").saturating_mul(GB),
         },
     };
@@ -221,10 +227,16 @@ fn server(take: &mut Take<'_>, roles: Roles, allow_open: bool) -> Server {
             Finding::error("server.host", open).hint("auth.allow_open: true allows it all the same")
         });
     }
+    let max_connections = take.usize("server.max_connections");
     let server = Server {
         host,
         port: u16::try_from(take.u64("server.port")).unwrap_or(u16::MAX),
-        max_connections: take.usize("server.max_connections"),
+        max_connections,
+        max_streams: match take.number("server.max_streams") {
+            Some(streams) => usize::try_from(streams).unwrap_or(usize::MAX),
+            None => max_connections.div_ceil(4).saturating_mul(3).min(max_connections.saturating_sub(1)).max(1),
+        },
+        max_replays: take.usize("server.max_replays"),
         header_timeout: take.span("server.header_timeout"),
         body_timeout: take.span("server.body_timeout"),
         body_idle_timeout: take.span("server.body_idle_timeout"),
@@ -233,6 +245,9 @@ fn server(take: &mut Take<'_>, roles: Roles, allow_open: bool) -> Server {
     };
     if server.request_timeout < server.body_timeout {
         take.problem("server.request_timeout", "must not be below server.body_timeout");
+    }
+    if take.given("server.max_streams") && server.max_streams >= server.max_connections {
+        take.problem("server.max_streams", "must be below server.max_connections: each stream keeps a connection");
     }
     server
 }

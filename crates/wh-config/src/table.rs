@@ -45,7 +45,12 @@ pub(crate) const KEYS: &[Key] = &[
     key("server.port", Kind::Int(1, 65_535), Is("8080"),
         "The port to listen on."),
     key("server.max_connections", Kind::Int(1, 1_000_000), Is("10000"),
-        "Most connections at a time; more wait until one is closed. Open streams may take three quarters of them."),
+        "Most connections at a time; more wait until one is closed."),
+    key("server.max_streams", Kind::Int(1, 1_000_000), From("three quarters of `server.max_connections`"),
+        "Most open streams, of all tenants together; one more is answered 503 `stream.too_many`. Below \
+         `server.max_connections`, as each keeps its connection."),
+    key("server.max_replays", Kind::Int(1, 10_000), Is("32"),
+        "Most streams that read the history at once, some megabytes each; more wait for their turn."),
     key("server.header_timeout", Kind::Duration(SECOND, HOUR), Is("75s"),
         "How long a connection may take to send the headers of its next request, and so how long an unused one is kept. \
          Keep it above the idle timeout of a load balancer in front."),
@@ -316,6 +321,8 @@ pub(crate) const KEYS: &[Key] = &[
         "How often the tables' columns are read again."),
     key("tenant_defaults.stream.keepalive_interval", Kind::Seconds(SECOND, HOUR), Is("15"),
         "How often a stream without events gets a comment, so that nobody in between cuts it."),
+    key("tenant_defaults.stream.max_connections", Kind::Int(1, 1_000_000), From("`server.max_streams`"),
+        "Most open streams of a tenant in one process; one more is answered 429 `stream.tenant_too_many`."),
     key("tenant_defaults.mq.max_bytes_gb", Kind::Int(1, 1_000_000), Is("50"),
         "What a tenant may keep in the queue, in GB of compressed rows, and one table of it four fifths of that. Beyond it \
          rows are refused with 503. Dead letters have a tenth of it besides."),

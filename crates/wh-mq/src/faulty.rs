@@ -333,6 +333,10 @@ impl Settle for FaultySettle {
 #[async_trait]
 #[deny(clippy::missing_trait_methods)]
 impl History for FaultyHistory {
+    fn seam(&self) -> Option<Cursor> {
+        self.inner.seam()
+    }
+
     async fn next(&mut self) -> Result<Option<Happening>> {
         match self.script.strike(Op::HistoryNext).await {
             Some(Fault::Fail(kind)) => Err(Error::new("next", kind)),

@@ -49,6 +49,8 @@
 //! - **mq44** A history shows one table of one tenant and nothing else.
 //! - **mq45** A reader that is too slow for the live blocks is told with a `Gap`, or catches up; it never slows others
 //!   and never misses silently.
+//! - **mq46** The seam of a history from `Now`, where the backend can say it, is a cursor: from it exactly the blocks are
+//!   shown that this history shows.
 //!
 //! # Dead letters
 //! - **mq50** A parked row is kept over a reopen with all its fields, and listed in the order of parking.
@@ -244,7 +246,7 @@ pub trait Broker: Debug + Send + Sync {
     /// Follows one table.
     ///
     /// # Contract
-    /// mq40–mq45.
+    /// mq40–mq46.
     /// # Errors
     /// Unavailable, Stopping.
     /// # Cancel safety
@@ -382,6 +384,15 @@ pub trait Settle: Debug + Send + Sync {
 /// One reader's way through one table's blocks.
 #[async_trait]
 pub trait History: Debug + Send {
+    /// Where it became live, as known when it was opened: what was stored up to here was stored before, and everything
+    /// after it comes as live. `From::After` this place shows exactly that again. `None`: the backend cannot say.
+    ///
+    /// # Contract
+    /// mq46.
+    fn seam(&self) -> Option<Cursor> {
+        None
+    }
+
     /// What comes next, waiting for it; `None` when the broker closed.
     ///
     /// # Contract

@@ -243,6 +243,10 @@ struct Older {
 
 #[async_trait]
 impl History for Older {
+    fn seam(&self) -> Option<Cursor> {
+        self.inner.seam()
+    }
+
     async fn next(&mut self) -> wh_mq::Result<Option<Happening>> {
         let mut next = self.inner.next().await?;
         if !self.began && matches!(next, Some(Happening::Gap(_))) {

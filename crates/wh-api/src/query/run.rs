@@ -25,6 +25,9 @@ pub(crate) const GRACE: Duration = Duration::from_secs(2);
 const WHERE_KNOWN: &[(&str, &str)] = &[
     // without it intervals before 1970 and after 2106 wrap around
     ("enable_extended_results_for_datetime_functions", "1"),
+    // three comparisons of a DateTime with instants, joined by OR or AND, would become a list, which takes no instants
+    ("optimize_min_equality_disjunction_chain_length", "1000000"),
+    ("optimize_min_inequality_conjunction_chain_length", "1000000"),
 ];
 
 pub(crate) static X_TRUNCATED: HeaderName = HeaderName::from_static("x-truncated");

@@ -14,7 +14,7 @@ const MAX_DIGITS: usize = 76;
 /// The largest whole number there is.
 const LARGEST: &str = "115792089237316195423570985008687907853269984665640564039457584007913129639935";
 /// Most values of one query.
-pub(super) const MAX_VALUES: usize = 1_000;
+pub(crate) const MAX_VALUES: usize = 1_000;
 
 /// Collects the parameters of one query.
 #[derive(Debug, Default)]
@@ -59,7 +59,10 @@ impl Binder {
         let unfit = |wants: &str| {
             Refused::at(member, format!("is {given}, not {wants}: column {:?} is {}", with.name, with.shown))
         };
-        let value = Scalar::of(value).ok_or_else(|| unfit("a string, a number or a boolean"))?;
+        let value = Scalar::of(value).ok_or_else(|| match JsonKind::of(value.get().trim().as_bytes()) {
+            Some(JsonKind::String) => Refused::at(member, "has half a surrogate pair in it"),
+            _ => unfit("a string, a number or a boolean"),
+        })?;
         match (bare(&with.ty), &value) {
             (Type::Int { .. } | Type::Float { .. } | Type::Decimal { .. }, _) => {
                 let number = value.number().ok_or_else(|| unfit("a number"))?;
@@ -170,7 +173,7 @@ fn checked_zone(zone: &str) -> &str {
 }
 
 /// Unix seconds with up to nine digits of fraction.
-fn seconds(text: &str) -> Option<Timestamp> {
+pub(crate) fn seconds(text: &str) -> Option<Timestamp> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let padded = format!("{fraction:0<9}");
     let nanos: i64 = padded.get(..9).filter(|_| padded.len() == 9)?.parse().ok()?;
@@ -181,14 +184,14 @@ fn seconds(text: &str) -> Option<Timestamp> {
 
 /// A JSON value that is no structure, numbers as their own text.
 #[derive(Debug)]
-enum Scalar<'a> {
+pub(crate) enum Scalar<'a> {
     String(String),
     Number(&'a str),
     Bool(&'a str),
 }
 
 impl<'a> Scalar<'a> {
-    fn of(value: &'a RawValue) -> Option<Self> {
+    pub(crate) fn of(value: &'a RawValue) -> Option<Self> {
         let text = value.get().trim();
         match JsonKind::of(text.as_bytes())? {
             JsonKind::String => serde_json::from_str(text).ok().map(Self::String),
@@ -199,7 +202,7 @@ impl<'a> Scalar<'a> {
     }
 
     /// A number, also one in quotes.
-    fn number(&self) -> Option<&str> {
+    pub(crate) fn number(&self) -> Option<&str> {
         match self {
             Self::Number(text) => Some(text),
             Self::String(text) => {
@@ -210,7 +213,7 @@ impl<'a> Scalar<'a> {
         }
     }
 
-    fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         match self {
             Self::String(text) => text,
             Self::Number(text) | Self::Bool(text) => text,

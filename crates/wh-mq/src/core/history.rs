@@ -34,6 +34,13 @@ pub(crate) enum Read<B> {
     Wait,
 }
 
+impl Reader {
+    /// What is stored after this is live.
+    pub(crate) fn seam(&self) -> u64 {
+        self.seam
+    }
+}
+
 impl<B: Clone> Core<B> {
     /// Begins to follow a table.
     pub(crate) fn follow(&mut self, at: TableIndex, from: From) -> Reader {

@@ -19,6 +19,7 @@ const BYTES: usize = 4 << 20;
 pub(super) struct LocalHistory<S: Store> {
     shared: Arc<Shared<S>>,
     reader: Reader,
+    seam: Cursor,
     watcher: Arc<Notify>,
     /// Looked up, their bodies being read: kept here so that a dropped `next` loses nothing.
     steps: Vec<Shown<S::Body>>,
@@ -35,8 +36,8 @@ impl<S: Store> LocalHistory<S> {
         }
         let at = state.core.table(tenant, table);
         let (reader, watcher) = (state.core.follow(at, from), state.watch(at));
-        let shared = Arc::clone(shared);
-        Ok(Self { shared, reader, watcher, steps: Vec::new(), ready: VecDeque::new(), ended: false })
+        let (shared, seam) = (Arc::clone(shared), state.core.cursor(reader.seam()));
+        Ok(Self { shared, reader, seam, watcher, steps: Vec::new(), ready: VecDeque::new(), ended: false })
     }
 
     /// Reads again what was moved between looking up and reading.
@@ -99,6 +100,10 @@ fn missing(cursor: Cursor) -> Happening {
 
 #[async_trait]
 impl<S: Store> History for LocalHistory<S> {
+    fn seam(&self) -> Option<Cursor> {
+        Some(self.seam)
+    }
+
     async fn next(&mut self) -> Result<Option<Happening>> {
         tokio::task::coop::consume_budget().await;
         loop {

@@ -1,4 +1,4 @@
-//! mq40–mq45: what a reader of one table is shown.
+//! mq40–mq46: what a reader of one table is shown.
 
 use crate::{
     Arm, Ending, Setup, Stage,
@@ -25,6 +25,7 @@ cases! {
     mq43_a_gap_among_what_is_kept_is_told needs Allowances twin no_window_of_ours,
     mq44_a_history_shows_one_table_of_one_tenant,
     mq45_a_slow_reader_catches_up_or_is_told_and_slows_nobody,
+    mq46_from_the_seam_a_history_goes_on_as_it_was,
 }
 
 async fn no_window_of_ours(arm: &dyn Arm) -> anyhow::Result<()> {
@@ -332,6 +333,23 @@ async fn mq45_a_slow_reader_catches_up_or_is_told_and_slows_nobody(arm: &dyn Arm
             }
             Happening::Live => bail!("Live was said twice"),
         }
+    }
+    Ok(())
+}
+
+async fn mq46_from_the_seam_a_history_goes_on_as_it_was(arm: &dyn Arm) -> anyhow::Result<()> {
+    let stage = Stage::open(arm).await?;
+    for before in [0, 3] {
+        many(&stage, before).await?;
+        let mut live = stage.follow("t", From::Now).await?;
+        let seam = live.seam().context("the backend cannot say where it is")?;
+        let (blocks, cursors) = many(&stage, 5).await?;
+        let mut again = stage.follow("t", From::After(seam)).await?;
+        shown_live(&mut *live).await?;
+        shows(&mut *live, &blocks, &cursors).await?;
+        shows(&mut *again, &blocks, &cursors).await?;
+        shown_live(&mut *again).await?;
+        shown_nothing(&mut *again).await?;
     }
     Ok(())
 }

@@ -5,14 +5,10 @@ use crate::query::{
     ast::{Node, TimeRange},
     operand::Operand,
     refused::Refused,
+    shape::{Comparison, Op, Shape},
     when,
 };
 use serde_json::value::RawValue;
-
-/// Most conditions of one query, and how deep groups of them may stand in each other.
-const MAX_NODES: usize = 1_000;
-const MAX_DEPTH: usize = 16;
-const OPS: &str = "eq, neq, gt, gte, lt, lte, in, like, is_null, not_null";
 
 /// What the names of conditions mean.
 #[derive(Clone, Copy, Debug)]
@@ -39,26 +35,12 @@ impl Build<'_> {
     }
 
     fn node(&mut self, node: &Node, member: &str, scope: Scope<'_>, depth: usize) -> Result<String, Refused> {
-        self.nodes += 1;
-        if self.nodes > MAX_NODES {
-            return Err(Refused::at(member, format!("is one too many: a query has at most {MAX_NODES} conditions")));
-        }
-        if depth > MAX_DEPTH {
-            return Err(Refused::at(member, format!("stands deeper than {MAX_DEPTH} groups")));
-        }
-        let Node { column, op, value, and, or, not } = node;
-        let compares = column.is_some() || op.is_some() || value.is_some();
-        match (compares, and, or, not) {
-            (true, None, None, None) => self.comparison(node, member, scope),
-            (false, Some(nodes), None, None) => self.group(nodes, &format!("{member}.and"), " AND ", scope, depth),
-            (false, None, Some(nodes), None) => self.group(nodes, &format!("{member}.or"), " OR ", scope, depth),
-            (false, None, None, Some(node)) => {
-                Ok(format!("NOT ({})", self.node(node, &format!("{member}.not"), scope, depth + 1)?))
-            }
-            _ => {
-                let forms = "either \"column\", \"op\" and \"value\", or one of \"and\", \"or\", \"not\"";
-                Err(Refused::at(member, format!("has {forms}")))
-            }
+        self.nodes.enter(member, depth)?;
+        match node.shape(member)? {
+            Shape::Compare(comparison) => self.comparison(&comparison, member, scope),
+            Shape::And(nodes) => self.group(nodes, &format!("{member}.and"), " AND ", scope, depth),
+            Shape::Or(nodes) => self.group(nodes, &format!("{member}.or"), " OR ", scope, depth),
+            Shape::Not(node) => Ok(format!("NOT ({})", self.node(node, &format!("{member}.not"), scope, depth + 1)?)),
         }
     }
 
@@ -70,48 +52,32 @@ impl Build<'_> {
         scope: Scope<'_>,
         depth: usize,
     ) -> Result<String, Refused> {
-        if nodes.is_empty() {
-            return Err(Refused::at(member, "is empty: it would hold for all rows or for none"));
-        }
         let each = nodes.iter().enumerate();
         let each = each.map(|(at, node)| self.node(node, &format!("{member}[{at}]"), scope, depth + 1));
         Ok(format!("({})", each.collect::<Result<Vec<_>, _>>()?.join(between)))
     }
 
-    fn comparison(&mut self, node: &Node, member: &str, scope: Scope<'_>) -> Result<String, Refused> {
-        let needed = |part: &str| Refused::at(&format!("{member}.{part}"), "is needed");
-        let name = node.column.as_deref().ok_or_else(|| needed("column"))?;
-        let operand = self.operand(&format!("{member}.column"), name, scope)?;
-        let op = node.op.as_deref().ok_or_else(|| needed("op"))?;
+    fn comparison(&mut self, comparison: &Comparison<'_>, member: &str, scope: Scope<'_>) -> Result<String, Refused> {
+        let operand = self.operand(&format!("{member}.column"), comparison.column, scope)?;
         let Operand { sql, .. } = &operand;
-        let value = node.value.as_deref();
-        let at = format!("{member}.op");
-        let symbol = match op.to_ascii_lowercase().as_str() {
-            "eq" => "=",
-            "neq" => "!=",
-            "gt" => ">",
-            "gte" => ">=",
-            "lt" => "<",
-            "lte" => "<=",
-            "like" if operand.is_text() => "LIKE",
-            "like" => {
+        let at = format!("{member}.value");
+        let symbol = match comparison.op {
+            Op::Eq => "=",
+            Op::Neq => "!=",
+            Op::Gt => ">",
+            Op::Gte => ">=",
+            Op::Lt => "<",
+            Op::Lte => "<=",
+            Op::Like if operand.is_text() => "LIKE",
+            Op::Like => {
                 let text = format!("\"like\" needs a text column, {:?} is {}", operand.name, operand.shown);
-                return Err(Refused::at(&at, text));
+                return Err(Refused::at(&format!("{member}.op"), text));
             }
-            "in" => return self.one_of(&operand, &format!("{member}.value"), value),
-            null @ ("is_null" | "not_null") => {
-                if value.is_some() {
-                    return Err(Refused::at(&format!("{member}.value"), format!("has no meaning for {null:?}")));
-                }
-                return Ok(format!("{sql} IS {}NULL", if null == "not_null" { "NOT " } else { "" }));
-            }
-            _ => {
-                let op = crate::error::shown(op.as_bytes());
-                return Err(Refused::at(&at, format!("is {op}; there are {OPS}")));
-            }
+            Op::In => return self.one_of(&operand, &at, comparison.values(&at)?),
+            Op::IsNull => return Ok(format!("{sql} IS NULL")),
+            Op::NotNull => return Ok(format!("{sql} IS NOT NULL")),
         };
-        let value = value.ok_or_else(|| needed("value"))?;
-        let value = self.binder.value(&operand, &format!("{member}.value"), value, self.bounds.zone)?;
+        let value = self.binder.value(&operand, &at, comparison.value(&at)?, self.bounds.zone)?;
         Ok(format!("{sql} {symbol} {value}"))
     }
 
@@ -125,11 +91,7 @@ impl Build<'_> {
         Err(Refused::at(member, text))
     }
 
-    fn one_of(&mut self, operand: &Operand, member: &str, value: Option<&RawValue>) -> Result<String, Refused> {
-        let values: Vec<&RawValue> = value.and_then(|value| serde_json::from_str(value.get()).ok()).unwrap_or_default();
-        if values.is_empty() {
-            return Err(Refused::at(member, "must be an array that is not empty for \"in\""));
-        }
+    fn one_of(&mut self, operand: &Operand, member: &str, values: Vec<&RawValue>) -> Result<String, Refused> {
         let values = values.into_iter().enumerate();
         let zone = self.bounds.zone;
         let values = values.map(|(at, value)| self.binder.value(operand, &format!("{member}[{at}]"), value, zone));

@@ -12,6 +12,7 @@ use super::{
     ast::{Ast, Order},
     operand::Operand,
     refused::Refused,
+    shape::Nodes,
     value::Binder,
 };
 use condition::Scope;
@@ -64,7 +65,7 @@ pub(super) struct Bounds<'a> {
 
 /// Builds a query; `None` where it asks for nothing.
 pub(super) fn build(ast: &Ast, table: &TableSchema, bounds: Bounds<'_>) -> Result<Option<Built>, Refused> {
-    let mut build = Build { table, bounds, binder: Binder::default(), nodes: 0 };
+    let mut build = Build { table, bounds, binder: Binder::default(), nodes: Nodes::default() };
     for (member, length, most) in [
         ("columns", ast.columns.as_slice().len(), MAX_COLUMNS),
         ("aggregations", ast.aggregations.len(), MAX_LIST),
@@ -147,7 +148,7 @@ struct Build<'a> {
     bounds: Bounds<'a>,
     binder: Binder,
     /// Conditions so far.
-    nodes: usize,
+    nodes: Nodes,
 }
 
 impl Build<'_> {

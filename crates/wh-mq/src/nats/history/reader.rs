@@ -32,6 +32,8 @@ pub(super) struct Reader<A: Archive> {
     epoch: Epoch,
     /// What is stored after this is live.
     seam: u64,
+    /// The same when the reader came.
+    opened: Cursor,
     live: bool,
     /// Nothing is shown before the first block that was received since; until it is live.
     since: Option<Timestamp>,
@@ -86,6 +88,7 @@ impl<A: Archive> Reader<A> {
             bells,
             epoch,
             seam,
+            opened: Cursor { epoch, sequence: seam },
             live,
             since,
             came,
@@ -250,6 +253,10 @@ impl<A: Archive> Reader<A> {
 
 #[async_trait]
 impl<A: Archive> History for Reader<A> {
+    fn seam(&self) -> Option<Cursor> {
+        Some(self.opened)
+    }
+
     async fn next(&mut self) -> Result<Option<Happening>> {
         tokio::task::coop::consume_budget().await;
         let (core, bells) = (Arc::clone(&self.core), self.bells.clone());
