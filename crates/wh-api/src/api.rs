@@ -4,6 +4,7 @@ use crate::{
     ApiOptions, Parts, Surface,
     app::App,
     codes,
+    compress::compressed,
     error::{ApiError, internal},
     ingest, openapi, ops, pipes, probes, query, request_id, stream,
 };
@@ -30,7 +31,6 @@ use std::{
     time::Duration,
 };
 use tower::{BoxError, Service};
-use tower_http::compression::CompressionLayer;
 
 /// The HTTP surface. Cloning is cheap and shares everything; mount it in any server.
 #[derive(Clone)]
@@ -135,10 +135,10 @@ fn routes(app: &Arc<App>) -> Router {
             .route("/v1/health", get(probes::health))
             .route("/v1/openapi.json", get(openapi::document))
             .route("/v1/ingest", post(ingest::ingest))
-            .route("/v1/query", post(query::query).layer(CompressionLayer::new()))
+            .route("/v1/query", compressed(post(query::query)))
             .route("/v1/pipes", get(pipes::list))
-            .route("/v1/pipes/{name}", get(pipes::call).layer(CompressionLayer::new()))
-            .route("/v1/pipes/{name}", post(pipes::call).layer(CompressionLayer::new()))
+            .route("/v1/pipes/{name}", compressed(get(pipes::call)))
+            .route("/v1/pipes/{name}", compressed(post(pipes::call)))
             .route("/v1/stream", get(stream::stream));
     }
     if let Some((path, _)) = &app.metrics {

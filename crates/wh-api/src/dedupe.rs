@@ -1,6 +1,7 @@
 //! What the API takes to store each event once: a store of keys, and by which column a table's events are told apart.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
+use wh_clickhouse::{Schema, TableSchema};
 use wh_dedupe::{Dedupe, Retention};
 
 /// Where keys are kept, and how claims on them are used.
@@ -54,5 +55,21 @@ impl DedupeRules {
     #[must_use]
     pub fn of(&self, table: &str) -> Option<&IdRule> {
         self.tables.get(table).unwrap_or(&self.others).as_ref()
+    }
+
+    /// The tables that take rows and have no column of the name by which their rows are to be told apart, or one that no
+    /// row can give a value; by name, in order, with their rules.
+    #[must_use]
+    pub fn without_column<'a>(&'a self, schema: &'a Schema) -> Vec<(&'a str, &'a IdRule)> {
+        let lacks = |table: &TableSchema, rule: &IdRule| {
+            !table.columns().iter().any(|column| column.name == rule.column && column.writable())
+        };
+        let takes_rows = |table: &TableSchema| !matches!(table.engine.as_str(), "View" | "Dictionary");
+        let tables = schema.tables.iter().filter(|(_, table)| takes_rows(table));
+        let mut found: Vec<_> = tables
+            .filter_map(|(name, table)| Some((name.as_str(), self.of(name).filter(|rule| lacks(table, rule))?)))
+            .collect();
+        found.sort_unstable_by_key(|(name, _)| *name);
+        found
     }
 }

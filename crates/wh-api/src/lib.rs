@@ -15,6 +15,7 @@ mod budget;
 mod check;
 mod clickhouse;
 mod codes;
+mod compress;
 mod dedupe;
 mod error;
 mod ingest;

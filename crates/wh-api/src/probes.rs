@@ -113,7 +113,10 @@ async fn queue(app: &App) -> Health {
 
 fn schema(app: &App) -> (String, Health) {
     let known = app.served.iter().any(|tenant| tenant.runtime.schema.get().is_some());
-    let unknown = || "no tenant's tables are known yet: ClickHouse has not answered".to_owned();
+    let unknown = || {
+        let why = app.served.iter().next().map_or_else(String::new, |tenant| format!(": {}", tenant.unread()));
+        format!("no tenant's tables are known yet{why}")
+    };
     let health = match app.options.surface {
         _ if known => Health::Good,
         Surface::Full => Health::Failed(unknown()),

@@ -22,6 +22,7 @@ mod error;
 mod exit;
 mod front;
 mod health;
+mod id_columns;
 mod instance;
 mod life;
 mod linger;

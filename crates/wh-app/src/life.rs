@@ -8,7 +8,8 @@ use crate::{
     dedupe,
     error::with_causes,
     front::{Front, Phase},
-    parts::{api_options, api_parts, stop_budget, worker},
+    id_columns,
+    parts::{api_options, api_parts, dedupe_rules, stop_budget, worker},
     pipes::PipesFile,
     secrets::Secrets,
     serve::Server,
@@ -149,6 +150,9 @@ impl Life {
         checks.extend(self.cache.as_ref().map(cache::Store::check));
         let operator_key = self.secrets.watch(&self.clients, &self.tasks, &rest);
         self.pipes.watch(&self.tasks, &rest);
+        if self.dedupe.is_some() {
+            id_columns::watch(dedupe_rules(&self.config.tenant_defaults.dedupe), &schema, &self.tasks, rest.clone());
+        }
         let parts = api_parts(self, &queue, schema, operator_key, checks, streams.clone());
         let api = Api::new(parts, api_options(&self.config));
         self.front.set(Phase::Serving(api.clone()));

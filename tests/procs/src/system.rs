@@ -25,7 +25,19 @@ pub struct System {
     dir: TempDir,
     port: u16,
     env: Env,
+    through: Through,
 }
+
+/// How a process is started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Through {
+    Itself,
+    /// A shell that has it outlive files that may not grow.
+    Shell,
+}
+
+/// Files that may not grow end a process, unless it was told not to mind.
+const OUTLIVES: &str = "trap '' XFSZ; exec \"$0\" \"$@\"";
 
 /// Environment variables of a process.
 type Env = Vec<(&'static str, String)>;
@@ -84,18 +96,33 @@ impl System {
         Self::in_env(engine, url, vec![("SSL_CERT_FILE", roots.display().to_string())], more).await
     }
 
+    /// The same as [`Self::with`], where files of the process can be kept from growing ([`Process::limit_files`]).
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub async fn with_limits(more: &str) -> Result<Self> {
+        let engine = clickhouse::Server::start().await?;
+        engine.query(TABLE).await?;
+        let url = engine.url();
+        Self::started(engine, &url, Env::new(), more, Through::Shell).await
+    }
+
     /// The same where the process has further environment variables.
     ///
     /// # Errors
     /// As [`Self::start`].
     pub async fn in_env(engine: clickhouse::Server, url: &str, env: Env, more: &str) -> Result<Self> {
+        Self::started(engine, url, env, more, Through::Itself).await
+    }
+
+    async fn started(engine: clickhouse::Server, url: &str, env: Env, more: &str, through: Through) -> Result<Self> {
         let dir = tempfile::tempdir()?;
         let port = free_port()?;
         let key = dir.path().join("operator.key");
         fs::write(&key, KEY)?;
         fs::write(dir.path().join("config.yaml"), config(&dir.path().join("data"), &key, port, url, more))?;
-        let wavehouse = launch(dir.path(), &env)?;
-        let mut system = Self { engine, wavehouse, dir, port, env };
+        let wavehouse = launch(dir.path(), &env, through)?;
+        let mut system = Self { engine, wavehouse, dir, port, env, through };
         system.ready().await?;
         Ok(system)
     }
@@ -114,7 +141,7 @@ impl System {
     /// # Errors
     /// As [`Self::start`].
     pub async fn restart(&mut self) -> Result<()> {
-        self.wavehouse = launch(self.dir.path(), &self.env)?;
+        self.wavehouse = launch(self.dir.path(), &self.env, self.through)?;
         self.ready().await
     }
 
@@ -189,10 +216,13 @@ impl System {
     }
 }
 
-fn launch(dir: &Path, env: &Env) -> Result<Process> {
-    let launch = Process::launch("wavehouse", workspace::binary("wavehouse", "wavehouse")?)
-        .args(["serve", "--config"])
-        .arg(dir.join("config.yaml"));
+fn launch(dir: &Path, env: &Env, through: Through) -> Result<Process> {
+    let binary = workspace::binary("wavehouse", "wavehouse")?;
+    let launch = match through {
+        Through::Itself => Process::launch("wavehouse", binary),
+        Through::Shell => Process::launch("wavehouse", "/bin/sh").args(["-c", OUTLIVES]).arg(binary),
+    };
+    let launch = launch.args(["serve", "--config"]).arg(dir.join("config.yaml"));
     env.iter().fold(launch, |launch, (name, value)| launch.env(name, value)).start()
 }
 

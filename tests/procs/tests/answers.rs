@@ -1,6 +1,9 @@
 //! Kept answers of the real process: over a Redis that is restored, demoted and gone, no query sees less than it was told is
 //! there.
 
+mod during;
+mod stores;
+
 use procs::{System, TABLE};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -19,8 +22,13 @@ async fn write(system: &System, id: u64) {
 
 /// How many rows a query sees, and how its answer came about.
 async fn seen(system: &System) -> (u64, String) {
+    seen_in(system, "events").await
+}
+
+/// The same of another table.
+async fn seen_in(system: &System, table: &str) -> (u64, String) {
     let query = json!({"aggregations": [{"fn": "count", "alias": "n"}]}).to_string();
-    let reply = system.post_to("/v1/query?table=events", "application/json", query).await.unwrap();
+    let reply = system.post_to(&format!("/v1/query?table={table}"), "application/json", query).await.unwrap();
     assert_eq!(reply.status, 200, "{}", reply.text());
     let how = reply.headers["x-cache"].to_str().unwrap().to_owned();
     (reply.json().unwrap()[0]["n"].as_u64().unwrap(), how)

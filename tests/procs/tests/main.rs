@@ -8,6 +8,7 @@ mod crash;
 mod dead_letters;
 mod dedupe;
 mod fleet;
+mod full;
 mod guide;
 mod guide_dlq;
 mod guide_pipes;

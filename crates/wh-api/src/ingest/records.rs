@@ -133,7 +133,7 @@ impl Records {
         self.rows.iter().map(|row| (row.start as usize..row.end as usize, row.side))
     }
 
-    /// Whether one more record may come.
+    /// Whether there are no more records than there may be.
     ///
     /// # Errors
     /// The whole body is refused.
@@ -246,7 +246,12 @@ impl<'b> Walk<'b> {
     /// # Errors
     /// The whole body is refused: nothing of it may be published.
     pub(crate) fn step(&mut self, judge: &mut Judge<'_>, records: &mut Records) -> Result<bool, Refusal> {
+        let more = self.window(judge, records)?;
         records.bounded()?;
+        Ok(more)
+    }
+
+    fn window(&mut self, judge: &mut Judge<'_>, records: &mut Records) -> Result<bool, Refusal> {
         match self.shape {
             Shape::Done => Ok(false),
             Shape::Object => self.object(judge, records),

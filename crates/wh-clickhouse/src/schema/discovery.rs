@@ -40,6 +40,8 @@ pub struct DiscoveryStats {
     pub failures: u64,
     /// Why the latest read failed; `None` after a success.
     pub last_error: Option<String>,
+    /// ClickHouse's code of it, where the latest read failed with an exception of ClickHouse's.
+    pub last_code: Option<i32>,
     /// When the current view was read.
     pub taken_at: Option<Timestamp>,
 }
@@ -175,6 +177,7 @@ impl Discovery {
         let mut stats = self.stats.lock();
         stats.reads += 1;
         stats.last_error = None;
+        stats.last_code = None;
         stats.taken_at = Some(schema.taken_at);
         schema
     }
@@ -232,6 +235,7 @@ impl Discovery {
         let mut stats = self.stats.lock();
         stats.failures += 1;
         stats.last_error = Some(error.to_string());
+        stats.last_code = error.code();
         error
     }
 }

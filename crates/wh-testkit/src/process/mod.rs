@@ -121,6 +121,28 @@ impl Process {
         self.signal(Signal::CONT)
     }
 
+    /// Keeps its files from growing beyond so many bytes, or lets them grow again: beyond it writes fail, as on a disk that
+    /// takes none. It must have been started so that SIGXFSZ does not end it. On Linux only.
+    ///
+    /// # Errors
+    /// It has ended, or the system refuses.
+    pub fn limit_files(&mut self, bytes: Option<u64>) -> Result<()> {
+        if let Some(status) = self.ended()? {
+            bail!("{} has ended ({status})\n{}", self.name, self.tail(TAIL));
+        }
+        #[cfg(target_os = "linux")]
+        {
+            use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
+            let Some(pid) = Pid::from_raw(i32::try_from(self.id())?) else { bail!("{} has no id", self.name) };
+            let maximum = getrlimit(Resource::Fsize).maximum;
+            let limit = Rlimit { current: bytes.or(maximum), maximum };
+            prlimit(Some(pid), Resource::Fsize, limit).with_context(|| format!("the files of {}", self.name))?;
+            Ok(())
+        }
+        #[cfg(not(target_os = "linux"))]
+        bail!("files cannot be kept from growing to {bytes:?} here")
+    }
+
     /// Closes its standard input, which some servers take as the order to stop.
     pub fn close_stdin(&mut self) {
         self.stdin = None;

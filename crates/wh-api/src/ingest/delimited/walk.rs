@@ -131,7 +131,12 @@ impl<'b> Sheet<'b> {
     /// # Errors
     /// The whole body is refused: nothing of it may be published.
     pub(crate) fn step(&mut self, judge: &mut Judge<'_>, records: &mut Records) -> Result<bool, Refusal> {
+        let more = self.window(judge, records)?;
         records.bounded()?;
+        Ok(more)
+    }
+
+    fn window(&mut self, judge: &mut Judge<'_>, records: &mut Records) -> Result<bool, Refusal> {
         for _ in 0..WINDOW {
             if self.at_end() {
                 return Ok(false);

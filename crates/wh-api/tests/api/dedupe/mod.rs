@@ -5,6 +5,7 @@ mod idempotency;
 mod on_disk;
 mod once;
 mod run;
+mod twice;
 
 use crate::rig::{Reply, Rig, Setup, post};
 use std::{sync::Arc, time::Duration};

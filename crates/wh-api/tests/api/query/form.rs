@@ -113,6 +113,8 @@ async fn answers_are_compressed_for_those_who_read_it() {
         let path = format!("&format={format}");
         let plain = ask(&engine, &path, &[], &query).await;
         assert_eq!(plain.header("content-encoding"), None);
+        let none = ask(&engine, &path, &[("accept-encoding", "gzip;q=0, *;q=0")], &query).await;
+        assert_eq!((none.status.as_u16(), none.header("content-encoding")), (200, None), "nothing else is asked for");
         for encoding in ["gzip", "zstd"] {
             let reply = ask(&engine, &path, &[("accept-encoding", encoding)], &query).await;
             assert_eq!(reply.header("content-encoding"), Some(encoding), "{format}");

@@ -4,9 +4,9 @@
 //! and the block gets another id and claims anew.
 
 use super::{
-    Act, Claims, Held, Keying, SOON, away, busy,
+    Act, Claims, Held, Keying, away, busy, contest,
     decide::{self, Claim, Keys, Standing, Verdict},
-    lapsed::{Fate, Lapsed},
+    reserve::Reserved,
 };
 use crate::{
     dedupe::OnOutage,
@@ -19,9 +19,8 @@ use std::{
     collections::{BTreeSet, HashMap, hash_map::Entry},
     sync::Arc,
 };
-use tokio::time::timeout;
-use wh_dedupe::{Error, Key, Kind, Row, Ticket, Under};
-use wh_types::{BlockId, Class, Epoch, Mono, Table, Tenant};
+use wh_dedupe::{Error, Key, Kind, Ticket};
+use wh_types::{BlockId, Class, Mono, Table, Tenant};
 
 /// How often a block's rows are claimed under a new id before it is given up.
 const ROUNDS: usize = 3;
@@ -50,22 +49,13 @@ pub(crate) struct Claimed {
 
 /// A row and its names.
 #[derive(Debug)]
-struct Named {
-    row: u32,
-    part: u32,
-    event: Option<Key>,
-    record: Option<Key>,
+pub(super) struct Named {
+    pub(super) row: u32,
+    pub(super) part: u32,
+    pub(super) event: Option<Key>,
+    pub(super) record: Option<Key>,
     /// Where its id stands before in the call; then only its record is claimed, and only to see what it is.
-    first: Option<(usize, u32)>,
-}
-
-/// What a block's reservation came to.
-#[derive(Debug)]
-struct Reserved {
-    id: BlockId,
-    since: Mono,
-    /// Of each named row.
-    keys: Vec<Keys>,
+    pub(super) first: Option<(usize, u32)>,
 }
 
 /// One publish call on its way.
@@ -127,11 +117,10 @@ impl Call<'_> {
             }
         }
         // first what decides for whole requests, then each row
-        for (at, reserved) in &good {
-            rule(&opens[*at], &named[*at], &reserved.keys);
-        }
+        let mut spoilt = Vec::new();
+        let good = self.contest(opens, named, claimed, good, &mut spoilt).await;
         let act = async |(at, reserved): (usize, Reserved)| {
-            let Reserved { id, since, keys } = reserved;
+            let Reserved { under, since, keys } = reserved;
             let Judged { aside, held, stored, leaving } = self.judge(&opens[at], &named[at], keys);
             let (_, free) = tokio::join!(
                 self.claims.attempt(self.publishing, Act::Commit, stored),
@@ -141,9 +130,8 @@ impl Call<'_> {
                 self.claims.settle(self.publishing, Act::Release, held, since + self.claims.with.lease).await;
                 return Err(at);
             }
-            Ok((at, aside, held, since, id))
+            Ok((at, aside, held, since, under.block))
         };
-        let mut spoilt = Vec::new();
         for one in join_all(good.into_iter().map(act)).await {
             match one {
                 Ok((at, aside, held, since, id)) => {
@@ -161,6 +149,7 @@ impl Call<'_> {
     fn name(&self, opens: &[Open]) -> (Vec<Vec<Named>>, Vec<Claimed>) {
         let mut places = HashMap::<[u8; 16], (usize, u32)>::with_capacity(opens.iter().map(|o| o.keyed.len()).sum());
         let (mut all, mut claimed) = (Vec::with_capacity(opens.len()), Vec::with_capacity(opens.len()));
+        contest::within(opens);
         for (block, open) in opens.iter().enumerate() {
             let (mut named, mut aside) = (Vec::with_capacity(open.keyed.len()), Vec::new());
             for keyed in &open.keyed {
@@ -205,123 +194,6 @@ impl Call<'_> {
         self.keying.scope.event(&String::from_utf8_lossy(&text)).ok()
     }
 
-    /// Reserves all keys of a block under a new id.
-    async fn reserve(&self, named: &[Named], open: &Open) -> Result<Reserved, Failure> {
-        let Publishing { broker, clock, entropy, .. } = &**self.publishing;
-        let (id, since) = (BlockId::draw(&**entropy), clock.now());
-        let under = Under {
-            stream: broker.unit_of(self.tenant, self.table).partition,
-            epoch: broker.epoch_of(self.tenant, self.table).unwrap_or(Epoch(0)),
-            block: id,
-            lease: self.claims.with.lease,
-        };
-        let mut rows = Vec::with_capacity(named.len());
-        for one in named {
-            rows.extend(one.event.clone().map(Row::new));
-            if let Some(key) = &one.record {
-                rows.push(Row { key: key.clone(), payload: body_of(open, one) });
-            }
-        }
-        let verdicts = self.ask(&rows, &under).await?;
-        let standings = self.settled(rows, verdicts, &under, named).await?;
-        let mut standings = standings.into_iter();
-        let keys = named.iter().map(|one| Keys {
-            event: one.event.as_ref().and_then(|_| standings.next()),
-            record: one.record.as_ref().and_then(|_| standings.next()),
-        });
-        Ok(Reserved { id, since, keys: keys.collect() })
-    }
-
-    async fn ask(&self, rows: &[Row], under: &Under) -> Result<Vec<wh_dedupe::Verdict>, Failure> {
-        let answer =
-            timeout(self.publishing.options.publish_timeout, self.claims.with.store.reserve(rows, under)).await;
-        let answer = answer.unwrap_or_else(|_| Err(Error::new("reserve", Kind::Unknown)));
-        self.claims.fared(answer.as_ref().err());
-        let wrong = || Error::new("reserve", Kind::Bug("another number of verdicts than of rows".into()));
-        let answer = answer.and_then(|verdicts| if verdicts.len() == rows.len() { Ok(verdicts) } else { Err(wrong()) });
-        answer.map_err(|error| {
-            self.publishing.meters.claims_failed(error.code());
-            away(&error)
-        })
-    }
-
-    /// What each key is once its lapsed claims were looked into.
-    async fn settled(
-        &self,
-        rows: Vec<Row>,
-        verdicts: Vec<wh_dedupe::Verdict>,
-        under: &Under,
-        named: &[Named],
-    ) -> Result<Vec<Standing>, Failure> {
-        let records: Vec<bool> = named
-            .iter()
-            .flat_map(|one| [one.event.as_ref().map(|_| false), one.record.as_ref().map(|_| true)])
-            .flatten()
-            .collect();
-        let (mut standings, mut lapsed, mut places) = (Vec::with_capacity(rows.len()), Vec::new(), Vec::new());
-        for (at, verdict) in verdicts.into_iter().enumerate() {
-            use wh_dedupe::Verdict::{Busy, Lapsed as Over, New, Same, Seen};
-            standings.push(match verdict {
-                New(ticket) => Standing::Ours(ticket),
-                Busy { retry_after, payload } => Standing::Busy { retry_after, payload },
-                Seen { payload } => Standing::Seen { payload },
-                // two requests with one Idempotency-Key in one block: the first is at it
-                Same(first) => Standing::Busy { retry_after: SOON, payload: rows[first].payload.clone() },
-                Over { origin, payload, ticket } => {
-                    lapsed.push(Lapsed { origin, ticket, record: records[at] });
-                    places.push(at);
-                    Standing::Busy { retry_after: self.claims.with.lease, payload }
-                }
-            });
-        }
-        if lapsed.is_empty() {
-            return Ok(standings);
-        }
-        let held = || Held::new(self.keying.retention);
-        let table = (self.tenant, self.table);
-        let fates = self.claims.look_into(self.publishing, table, under, lapsed, held).await;
-        let mut again = Vec::new();
-        for (at, fate) in places.into_iter().zip(fates) {
-            match (fate, &mut standings[at]) {
-                (Fate::Stored, Standing::Busy { payload, .. }) => {
-                    standings[at] = Standing::Seen { payload: std::mem::take(payload) };
-                }
-                (Fate::Gone | Fate::Forgotten, _) => again.push(at),
-                (Fate::Stored | Fate::Open, _) => {}
-            }
-        }
-        if again.is_empty() {
-            return Ok(standings);
-        }
-        let rows: Vec<Row> = again.iter().map(|at| rows[*at].clone()).collect();
-        match self.ask(&rows, under).await {
-            Ok(verdicts) => {
-                for (at, verdict) in again.into_iter().zip(verdicts) {
-                    standings[at] = match verdict {
-                        wh_dedupe::Verdict::New(ticket) => Standing::Ours(ticket),
-                        wh_dedupe::Verdict::Seen { payload } => Standing::Seen { payload },
-                        wh_dedupe::Verdict::Busy { retry_after, payload } => Standing::Busy { retry_after, payload },
-                        // it lapsed again within this call, or is another's: whoever sends it again finds out
-                        wh_dedupe::Verdict::Lapsed { payload, .. } => Standing::Busy { retry_after: SOON, payload },
-                        wh_dedupe::Verdict::Same(_) => Standing::Busy { retry_after: SOON, payload: Bytes::new() },
-                    };
-                }
-                Ok(standings)
-            }
-            Err(failure) => {
-                let ours = standings
-                    .into_iter()
-                    .zip(&records)
-                    .filter_map(|(standing, record)| Some((standing.ticket()?, *record)));
-                let mut held = held();
-                ours.for_each(|(ticket, record)| held.add(ticket, record));
-                let until = self.publishing.clock.now() + self.claims.with.lease;
-                self.claims.settle(self.publishing, Act::Release, held, until).await;
-                Err(failure)
-            }
-        }
-    }
-
     /// Judges the rows of a block, and says what is done with its claims.
     fn judge(&self, open: &Open, named: &[Named], keys: Vec<Keys>) -> Judged {
         let held = || Held::new(self.keying.retention);
@@ -358,7 +230,7 @@ impl Call<'_> {
     }
 
     /// What becomes of a block for whose rows the store could not be asked.
-    fn outage(&self, open: &Open, named: &[Named], block: &mut Claimed, failure: &Failure) {
+    pub(super) fn outage(&self, open: &Open, named: &[Named], block: &mut Claimed, failure: &Failure) {
         let parts: BTreeSet<u32> = named.iter().map(|one| one.part).collect();
         if self.claims.with.on_outage == OnOutage::Accept && failure.class != Class::Stopping {
             for one in named {
@@ -384,17 +256,6 @@ impl Call<'_> {
 }
 
 /// What is kept with a row's record.
-fn body_of(open: &Open, row: &Named) -> Bytes {
+pub(super) fn body_of(open: &Open, row: &Named) -> Bytes {
     open.parts[row.part as usize].once.as_ref().map(|once| once.body().clone()).unwrap_or_default()
-}
-
-/// Notes what single records decide for their whole requests.
-fn rule(open: &Open, named: &[Named], keys: &[Keys]) {
-    for (one, keys) in named.iter().zip(keys) {
-        if let (Some(once), Verdict::Request(ruling)) =
-            (&open.parts[one.part as usize].once, decide::judge(keys, &body_of(open, one)))
-        {
-            once.rule(ruling);
-        }
-    }
 }

@@ -98,12 +98,12 @@ pub(super) fn claim(verdict: Verdict) -> Claim {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use wh_dedupe::{Dedupe as _, Row, Scope, Under, sim};
     use wh_types::{BlockId, Epoch, SeededEntropy, SystemClock, Table, Tenant};
 
-    async fn ours() -> Standing {
+    pub(in super::super) async fn ours() -> Standing {
         let options = sim::Options {
             clock: std::sync::Arc::new(SystemClock),
             entropy: std::sync::Arc::new(SeededEntropy::new(1)),

@@ -1,13 +1,16 @@
 //! Rows that are to be stored once (decision D31): claimed when their block is cut, committed when it is stored.
 //!
-//! `decide` judges, `call` claims the blocks of one publish call, `lapsed` asks the queue for blocks whose claimants
-//! vanished, `settle` commits and releases. Nothing here publishes rows.
+//! `decide` judges, `call` claims the blocks of one publish call (`reserve` one of them), `contest` settles which of two
+//! requests with one key goes on, `lapsed` asks the queue for blocks whose claimants vanished, `settle` commits and
+//! releases. Nothing here publishes rows.
 
 mod call;
+mod contest;
 mod decide;
 mod lapsed;
 mod limit;
 mod once;
+mod reserve;
 mod settle;
 
 pub(crate) use call::{Aside, Call, Claimed};

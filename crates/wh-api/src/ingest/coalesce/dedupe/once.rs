@@ -58,8 +58,8 @@ impl Once {
             Ok(key) if key.len() > MAX_IDEMPOTENCY_KEY => {
                 invalid(&format!("has {} bytes, more than {MAX_IDEMPOTENCY_KEY}", key.len()))
             }
-            Ok(key) => Ok(Some(key.to_owned())),
-            Err(_) => invalid("has other characters than visible ASCII"),
+            Ok(key) if !key.contains('\t') => Ok(Some(key.to_owned())),
+            Ok(_) | Err(_) => invalid("has other characters than visible ASCII"),
         }
     }
 
@@ -76,6 +76,10 @@ impl Once {
             }
         }
         Self { key, body: Bytes::copy_from_slice(&hash.finalize()[..KEPT]), ruling: Mutex::new(None) }
+    }
+
+    pub(super) fn key(&self) -> &str {
+        &self.key
     }
 
     /// The name of a record in the store.
@@ -137,7 +141,7 @@ mod tests {
         assert_eq!(of(&[]), Ok(None));
         assert_eq!(of(&[b"a b/c"]), Ok(Some("a b/c".to_owned())));
         assert!(of(&[&long[..255]]).is_ok());
-        for bad in [&[&long[..]][..], &[b""], &[b"a", b"a"], &["é".as_bytes()]] {
+        for bad in [&[&long[..]][..], &[b""], &[b"a\tb"], &[b"a", b"a"], &["é".as_bytes()]] {
             assert_eq!(of(bad), Err("idempotency.key_invalid"), "{bad:?}");
         }
     }
