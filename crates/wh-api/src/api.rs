@@ -6,7 +6,7 @@ use crate::{
     codes,
     compress::compressed,
     error::{ApiError, internal},
-    ingest, openapi, ops, pipes, probes, query, request_id, stream,
+    ingest, openapi, ops, pipes, probes, query, request_id, stream, ui,
 };
 use axum::{
     Router,
@@ -139,7 +139,8 @@ fn routes(app: &Arc<App>) -> Router {
             .route("/v1/pipes", get(pipes::list))
             .route("/v1/pipes/{name}", compressed(get(pipes::call)))
             .route("/v1/pipes/{name}", compressed(post(pipes::call)))
-            .route("/v1/stream", get(stream::stream));
+            .route("/v1/stream", get(stream::stream))
+            .merge(ui::routes());
     }
     if let Some((path, _)) = &app.metrics {
         router = router.route(path, get(probes::metrics));

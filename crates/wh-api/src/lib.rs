@@ -34,6 +34,7 @@ mod served;
 mod stream;
 mod tenant;
 mod types;
+mod ui;
 
 pub use answers::{AnswerCache, Invalidation};
 pub use api::Api;
