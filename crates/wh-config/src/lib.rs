@@ -8,6 +8,7 @@ mod boot;
 mod cache;
 mod config;
 mod dedupe;
+mod elsewhere;
 mod environment;
 mod file;
 mod finding;
@@ -21,6 +22,7 @@ mod program;
 mod reference;
 mod resolve;
 mod secret_source;
+mod server;
 mod table;
 mod value;
 

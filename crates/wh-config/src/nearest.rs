@@ -1,9 +1,10 @@
 //! Unknown names: what the nearest known one is.
 
 use crate::{
+    elsewhere::{ELSEWHERE, elsewhere},
     finding::Finding,
     key::{Key, variable},
-    table::{ELSEWHERE, KEYS, elsewhere},
+    table::KEYS,
 };
 use std::collections::BTreeSet;
 

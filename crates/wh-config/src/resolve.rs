@@ -2,16 +2,15 @@
 
 use crate::{
     Auth, ClickHouse, Config, Coord, CoordBackend, EmbeddedQueue, Ingest, Log, LogFormat, LogLevel, Mode, Mq,
-    Prometheus, QueueBackend, Roles, SecretSource, Server, TenantDefaults, boot, cache, dedupe,
+    Prometheus, QueueBackend, Roles, SecretSource, TenantDefaults, boot, cache, dedupe,
     finding::Finding,
     layers::{Origin, Values},
-    nats,
+    nats, server,
     table::find,
     value::Parsed,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
-    net::{IpAddr, Ipv4Addr},
     path::PathBuf,
     time::Duration,
 };
@@ -68,7 +67,7 @@ impl<'a> Take<'a> {
         matches!(self.get(path), Some(Parsed::Bool(true)))
     }
 
-    fn number(&mut self, path: &'static str) -> Option<u64> {
+    pub(crate) fn number(&mut self, path: &'static str) -> Option<u64> {
         match self.get(path) {
             Some(Parsed::Number(number)) => Some(*number),
             _ => None,
@@ -139,7 +138,7 @@ pub(crate) fn config(take: &mut Take<'_>) -> Config {
         QueueBackend::Nats => nats.topology.choices().partitions.saturating_mul(nats.topology.choices().shards),
     };
     let (roles, store) = (roles(take), dedupe::store(take, backend, &nats.topology));
-    let server = server(take, roles, auth.allow_open);
+    let server = server::server(take, roles, auth.allow_open);
     let max_streams = server.max_streams;
     let config = Config {
         data_dir: take.text("data_dir").into(),
@@ -206,50 +205,6 @@ fn roles(take: &mut Take<'_>) -> Roles {
     let words = take.words("roles");
     let has = |role: &str| words.is_empty() || words.iter().any(|word| word == role);
     Roles { api: has("api"), ingest: has("ingest"), sweeper: has("sweeper") }
-}
-
-fn server(take: &mut Take<'_>, roles: Roles, allow_open: bool) -> Server {
-    const LOOPBACK: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-    let host = match take.text("server.host") {
-        "" | "localhost" => LOOPBACK,
-        text => text.parse().unwrap_or_else(|_| {
-            take.problem("server.host", "must be an IP address or localhost");
-            LOOPBACK
-        }),
-    };
-    // without the api there are probes, metrics, and what the operator key opens
-    if roles.api && !host.is_loopback() {
-        let open = "is not a loopback address, and nothing checks yet who may write and read";
-        take.findings.push(if allow_open {
-            Finding::warning("server.host", open)
-                .hint("auth.allow_open allows it: see that only friends reach this port")
-        } else {
-            Finding::error("server.host", open).hint("auth.allow_open: true allows it all the same")
-        });
-    }
-    let max_connections = take.usize("server.max_connections");
-    let server = Server {
-        host,
-        port: u16::try_from(take.u64("server.port")).unwrap_or(u16::MAX),
-        max_connections,
-        max_streams: match take.number("server.max_streams") {
-            Some(streams) => usize::try_from(streams).unwrap_or(usize::MAX),
-            None => max_connections.div_ceil(4).saturating_mul(3).min(max_connections.saturating_sub(1)).max(1),
-        },
-        max_replays: take.usize("server.max_replays"),
-        header_timeout: take.span("server.header_timeout"),
-        body_timeout: take.span("server.body_timeout"),
-        body_idle_timeout: take.span("server.body_idle_timeout"),
-        request_timeout: take.span("server.request_timeout"),
-        shutdown_timeout: take.span("server.shutdown_timeout"),
-    };
-    if server.request_timeout < server.body_timeout {
-        take.problem("server.request_timeout", "must not be below server.body_timeout");
-    }
-    if take.given("server.max_streams") && server.max_streams >= server.max_connections {
-        take.problem("server.max_streams", "must be below server.max_connections: each stream keeps a connection");
-    }
-    server
 }
 
 fn ingest(take: &mut Take<'_>, units: u32) -> Ingest {
