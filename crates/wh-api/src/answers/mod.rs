@@ -9,6 +9,7 @@ mod flight;
 mod kept;
 mod life;
 mod marked;
+mod resolved;
 mod store;
 mod tee;
 mod view;
@@ -18,6 +19,7 @@ pub use store::{AnswerCache, Invalidation};
 pub(crate) use control::Freshness;
 pub(crate) use kept::{Answer, How, Produced};
 pub(crate) use life::Life;
+pub(crate) use resolved::resolved;
 pub(crate) use tee::tee;
 
 use crate::{budget::Budget, error::ApiError, metrics::Meters};

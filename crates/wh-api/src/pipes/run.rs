@@ -5,7 +5,7 @@ use super::{
     pipe::{Bound, Pipe},
 };
 use crate::{
-    answers::{Asked, Freshness, How, Life, Looked, Produced, tee},
+    answers::{Asked, Freshness, How, Life, Looked, Produced, resolved, tee},
     app::App,
     codes,
     error::{ApiError, internal},
@@ -134,24 +134,26 @@ impl Call {
         Key::of(first.into_iter().chain(settings).chain(["params"]).chain(params).map(str::as_bytes))
     }
 
-    /// What it reads, where that is of any use.
-    async fn reads(&self, app: &App, freshness: Freshness) -> Reads {
+    /// What it reads, where that is of any use, and how fresh its answer is to be then.
+    async fn reads(&self, app: &App, freshness: Freshness) -> (Reads, Freshness) {
         let kept = app.invalidation.is_some() && freshness != Freshness::Apart;
         if !kept || self.pipe.ttl.is_some_and(|ttl| ttl.is_zero()) {
-            return Reads::unknown();
+            return (Reads::unknown(), freshness);
         }
-        self.tenant.relations.reads_of_statement(&self.bound.sql, &self.bound.params).await
+        let Bound { sql, params } = &self.bound;
+        resolved(self.limits.time, self.tenant.relations.reads_of_statement(sql, params), freshness).await
     }
 
     /// Answers with rows.
     pub(super) async fn read(self, app: &Arc<App>, freshness: Freshness) -> Result<Response, ApiError> {
         let (form, call) = (self.form, Arc::new(self));
+        let (reads, freshness) = call.reads(app, freshness).await;
         let asked = Asked {
             tenant: &call.tenant.runtime.tenant,
             database: call.client().database(),
             key: call.key(),
             caps: u64::try_from(call.limits.time.as_millis()).unwrap_or(u64::MAX),
-            reads: call.reads(app, freshness).await,
+            reads,
             life: Life::at_most(call.tenant.runtime.limits.cache_ttl).of_its_own(call.pipe.ttl),
             freshness,
         };

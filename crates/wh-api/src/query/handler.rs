@@ -13,7 +13,7 @@ use super::{
     streamed, when,
 };
 use crate::{
-    answers::{Asked, Freshness, How, Life, Looked, tee},
+    answers::{Asked, Freshness, How, Life, Looked, resolved, tee},
     app::App,
     body::{self, Bounds as BodyBounds},
     codes,
@@ -71,8 +71,10 @@ pub(crate) async fn query(State(app): State<Arc<App>>, request: Request) -> Resu
     let (key, limits) = (plan.key, plan.limits);
     let ask = Ask { plan, request_id: id.to_owned() };
     let freshness = Freshness::of(&head.headers);
-    let reads =
-        if app.kept.keeps(freshness) { tenant.relations.reads_of_table(&table).await } else { Reads::unknown() };
+    let (reads, freshness) = match app.kept.keeps(freshness) {
+        true => resolved(limits.time, tenant.relations.reads_of_table(&table), freshness).await,
+        false => (Reads::unknown(), freshness),
+    };
     let asked = Asked {
         tenant: &tenant.runtime.tenant,
         database: tenant.runtime.clickhouse.database(),
