@@ -48,4 +48,5 @@ pub use openapi::openapi_json;
 pub use options::{ApiOptions, Surface};
 pub use pipes::{PipeFinding, PipeSet, Pipes};
 pub use probes::{Check, Health, Version};
+pub use stream::filters_markdown as stream_filters_markdown;
 pub use tenant::{Mode, TenantLimits, TenantRuntime, Tenants};

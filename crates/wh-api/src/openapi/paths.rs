@@ -40,17 +40,29 @@ use crate::{error::Envelope, query::Ast};
 )]
 pub(super) fn query() {}
 
-/// Watches one table: what is stored from now on.
+/// Watches tables: their rows as they are stored, and those that were.
+///
+/// Server-sent events; `docs/stream-events.schema.json` has a schema for the data of each.
 #[utoipa::path(
     get, path = "/v1/stream", operation_id = "stream", tag = "events",
     params(
-        ("table" = String, Query, description = "The table."),
-        ("since" = Option<String>, Query, description = "The place or time of the last event seen."),
-        ("Last-Event-ID" = String, Header, description = "The same, as browsers send it."),
+        ("table" = Vec<String>, Query, description = "The table, or up to 16 of them."),
+        ("since" = Option<String>, Query, description = "The id of the last event seen, an RFC 3339 time, or an age like \
+            `15m`; without it: what is stored from now on."),
+        ("columns" = Option<String>, Query, description = "Names of the columns that are shown, with commas between them, \
+            or a JSON array of names. `columns.<table>`: of one of several tables."),
+        ("filter" = Option<String>, Query, description = "A condition as in the body of a query, or an array of them, as \
+            JSON: the rows that are shown. `filter.<table>`: of one of several tables."),
+        ("slow" = Option<String>, Query, description = "What a client gets that is too slow: `gap`, `end` or `latest`."),
+        ("key" = Option<Vec<String>>, Query, description = "For `latest`: the columns that rows are told apart by."),
+        ("events" = Option<String>, Query, description = "`committed`: also how far the rows are on their way."),
+        ("Last-Event-ID" = Option<String>, Header, description = "The id of the last event seen, as browsers send it; goes \
+            before `since`."),
         ("X-Tenant-ID" = String, Header, description = "The tenant; absent or empty means `0`."),
     ),
     responses(
-        (status = 200, description = "Events `ready`, `row`, `gap` and `end`.", body = String, content_type = "text/event-stream"),
+        (status = 200, description = "Events `row`, `ready`, `gap`, `committed` and `end`.", body = String,
+            content_type = "text/event-stream"),
         (status = "4XX", description = "The request is at fault.", body = Envelope<'static>),
         (status = "5XX", description = "This server is.", body = Envelope<'static>),
     ),

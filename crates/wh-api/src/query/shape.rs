@@ -125,13 +125,11 @@ impl Node {
             Refused::at(&format!("{member}.op"), format!("is {op}; there are {names}"))
         })?;
         let value = self.value.as_deref();
-        match op {
-            Op::IsNull | Op::NotNull if value.is_some() => {
-                let text = format!("has no meaning for {:?}", op.name());
-                Err(Refused::at(&format!("{member}.value"), text))
-            }
-            _ => Ok(Comparison { column, op, value }),
+        if matches!(op, Op::IsNull | Op::NotNull) && value.is_some() {
+            let text = format!("has no meaning for {:?}", op.name());
+            return Err(Refused::at(&format!("{member}.value"), text));
         }
+        Ok(Comparison { column, op, value })
     }
 }
 

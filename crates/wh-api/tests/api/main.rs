@@ -17,5 +17,6 @@ mod query;
 mod rig;
 mod shapes;
 mod stream;
+mod stream_view;
 mod ui;
 mod wait;

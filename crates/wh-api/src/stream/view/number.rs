@@ -53,13 +53,6 @@ impl<'t> Number<'t> {
         Some(if number.whole.is_empty() && number.fraction.is_empty() { Self::ZERO } else { number })
     }
 
-    /// The very number that a finite float is.
-    pub(super) fn of_float(value: f64) -> Option<Number<'static>> {
-        // no float has more digits behind its point
-        let text = format!("{value:.1074}");
-        Number::read(text.as_bytes(), None).map(Number::owned)
-    }
-
     /// How many digits stand before the point.
     pub(super) fn whole_digits(&self) -> usize {
         self.whole.len()
@@ -167,15 +160,6 @@ mod tests {
         for text in ["", "-", ".5", "1e", "1e999999999999999999999", "1e500", "a", "1x"] {
             assert_eq!(Number::read(text.as_bytes(), None), None, "{text}");
         }
-    }
-
-    #[test]
-    fn a_float_is_the_number_that_it_is() {
-        assert_eq!(Number::of_float(9_007_199_254_740_992.0).unwrap(), number("9007199254740992"));
-        assert!(Number::of_float(0.1).unwrap() > number("0.1"));
-        assert_eq!(Number::of_float(f64::NAN), None);
-        assert_eq!(Number::of_float(-0.0).unwrap(), Number::ZERO);
-        assert!(Number::of_float(5e-324).unwrap() > Number::ZERO);
     }
 
     proptest! {

@@ -20,7 +20,7 @@ impl Truth {
         match self {
             Self::True => Self::False,
             Self::False => Self::True,
-            other => other,
+            Self::Null | Self::Unknown => self,
         }
     }
 
