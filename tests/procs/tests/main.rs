@@ -12,6 +12,7 @@ mod full;
 mod guide;
 mod guide_dlq;
 mod guide_pipes;
+mod guide_streams;
 mod outage;
 mod round_trip;
 mod tls;
