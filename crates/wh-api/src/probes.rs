@@ -73,7 +73,10 @@ pub(crate) async fn ready(State(app): State<Arc<App>>) -> Response {
     }
     for tenant in app.served.iter() {
         let fault = || tenant.runtime.schema.get().and_then(|schema| schema.user_fault().map(str::to_owned));
-        if let Some(reason) = tenant.runtime.schema.stats().last_error.or_else(fault) {
+        let stats = tenant.runtime.schema.stats();
+        // what ClickHouse says names its users and versions
+        let coded = stats.last_code.map(|_| format!("{}; the server's log has the reason", tenant.unread()));
+        if let Some(reason) = coded.or(stats.last_error).or_else(fault) {
             seen.push((format!("clickhouse of tenant {}", tenant.runtime.tenant), Health::Degraded(reason)));
         }
     }

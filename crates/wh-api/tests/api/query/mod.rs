@@ -8,6 +8,7 @@ mod page;
 mod planned;
 mod reference;
 mod runs;
+mod unread;
 mod wire;
 
 use crate::{
