@@ -49,8 +49,7 @@
 //! - **mq44** A history shows one table of one tenant and nothing else.
 //! - **mq45** A reader that is too slow for the live blocks is told with a `Gap`, or catches up; it never slows others
 //!   and never misses silently.
-//! - **mq46** The seam of a history from `Now`, where the backend can say it, is a cursor: from it exactly the blocks are
-//!   shown that this history shows.
+//! - **mq46** From the seam of a history from `Now` exactly the blocks are shown that this history shows.
 //!
 //! # Dead letters
 //! - **mq50** A parked row is kept over a reopen with all its fields, and listed in the order of parking.
@@ -384,11 +383,7 @@ pub trait Settle: Debug + Send + Sync {
 /// One reader's way through one table's blocks.
 #[async_trait]
 pub trait History: Debug + Send {
-    /// Where it became live, as known when it was opened: what was stored up to here was stored before, and everything
-    /// after it comes as live. `From::After` this place shows exactly that again. `None`: the backend cannot say.
-    ///
-    /// # Contract
-    /// mq46.
+    /// Where it becomes live, as known when it was opened (mq46). `None`: the backend cannot say.
     fn seam(&self) -> Option<Cursor> {
         None
     }

@@ -95,12 +95,12 @@ impl Reader {
         if let Some(owed) = self.owed.take() {
             return Some(owed);
         }
-        let waiting = self.waits();
-        let first = self.next()?;
-        let (Told::Rows(frames), Slow::Latest(key), true) = (&first, &self.wish.slow, waiting) else {
-            return Some(first);
+        let latest = match &self.wish.slow {
+            Slow::Latest(key) if self.waits() => Some(key.clone()),
+            Slow::Latest(_) | Slow::Gap | Slow::End => None,
         };
-        let key = key.clone();
+        let first = self.next()?;
+        let (Told::Rows(frames), Some(key)) = (&first, latest) else { return Some(first) };
         let mut latest = Latest::new(&key);
         latest.add(frames);
         while latest.bytes() < CONFLATED && self.owed.is_none() {
@@ -299,11 +299,10 @@ impl Reader {
     }
 
     fn rows(&mut self, cursor: Cursor, rows: u32, first: u32, frames: Option<Frames>) -> Step {
-        let from = self.id();
-        self.place = Origin::After(Position::behind_rows(cursor, rows));
+        let from = std::mem::replace(&mut self.place, Origin::After(Position::behind_rows(cursor, rows)));
         self.passing = false;
         let Some(frames) = frames else {
-            return Step::Told(Told::Gap { from, to: self.id(), why: Why::Lost });
+            return Step::Told(Told::Gap { from: id(from), to: self.id(), why: Why::Lost });
         };
         let frames = frames.beyond(first);
         if frames.count == 0 { Step::Again } else { Step::Told(Told::Rows(frames)) }
@@ -363,7 +362,11 @@ impl Reader {
 
     /// The place as clients have it, where it is known.
     fn id(&self) -> Option<String> {
-        let id = self.place.to_string();
-        (!id.is_empty()).then_some(id)
+        id(self.place)
     }
+}
+
+fn id(place: Origin) -> Option<String> {
+    let id = place.to_string();
+    (!id.is_empty()).then_some(id)
 }

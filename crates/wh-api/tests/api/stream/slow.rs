@@ -120,6 +120,45 @@ async fn the_newest_row_of_each_key_comes_also_when_it_is_long_gone_from_memory(
     assert!(count < ROWS, "{count} of {ROWS} rows came");
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_burst_reaches_every_stream_whole_and_costs_nobody_for_the_slow_one() {
+    const BURST: u64 = 40_000;
+    let options = ApiOptions { stream_bytes: 400_000, ..ApiOptions::default() };
+    let rig = Rig::with(Setup { options, ..Setup::default() });
+    let open = || Reading::open(&rig, get("/v1/stream?table=t"));
+    let mut slow = open().await;
+    let mut quick = Vec::new();
+    for _ in 0..5 {
+        quick.push(open().await);
+    }
+    for from in (0..BURST).step_by(2_000) {
+        rig.lines((from..from + 2_000).map(|n| format!("{{\"id\":{n}}}\n")).collect::<String>()).await;
+        for reading in &mut quick {
+            for n in from..from + 2_000 {
+                let event = reading.event().await;
+                assert_eq!((event.data, event.replay), (format!("{{\"id\":{n}}}"), false));
+            }
+        }
+    }
+    let (mut next, mut told, mut live) = (0, 0, true);
+    while next < BURST {
+        let event = slow.event().await;
+        match event.kind.as_str() {
+            "row" => {
+                assert_eq!((event.data, event.replay), (format!("{{\"id\":{next}}}"), !live));
+                next += 1;
+            }
+            "gap" => {
+                assert_eq!(event.value()["reason"], "slow");
+                (live, told) = (false, told + 1);
+            }
+            "ready" => live = true,
+            other => panic!("{other}"),
+        }
+    }
+    assert_eq!(told, 1, "it is told once");
+}
+
 #[tokio::test]
 async fn a_choice_that_makes_no_sense_is_refused() {
     let rig = Rig::new();
