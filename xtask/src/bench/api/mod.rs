@@ -61,7 +61,8 @@ const fn shape(
 const SHAPES: &[Shape] = &[
     shape("single events, 256 connections", 1, 256, "application/json", store::ALL),
     shape("NDJSON of 500 rows, 8 connections", 500, 8, NDJSON, store::ALL),
-    shape("NDJSON of 10,000 rows, 4 connections", 10_000, 4, NDJSON, store::ALL),
+    // an emulator of DynamoDB takes a thousand or two ids a second: 40,000 at a time are past every deadline
+    shape("NDJSON of 10,000 rows, 4 connections", 10_000, 4, NDJSON, &[Store::Off, Store::Log, Store::Sled]),
     shape("CSV of 500 rows, 8 connections", 500, 8, CSV, &[Store::Off, Store::Log]),
     shape("CSV of 10,000 rows, 4 connections", 10_000, 4, CSV, &[Store::Off]),
     shape("TSV of 10,000 rows, 4 connections", 10_000, 4, TSV, &[Store::Off]),
@@ -193,7 +194,7 @@ async fn once(args: &Args, bench: &Bench, files: &Files, shape: &Shape, store: S
         emulator.stop().await?;
     }
     let stored = sent.rows as f64;
-    ensure!(stored > 0.0, "nothing was stored");
+    ensure!(stored > 0.0, "{}, {}: nothing was stored: {sent:?}", shape.name, store.name());
     Ok(Once {
         rate: stored / sent.seconds,
         p50: sent.p50_us as f64 / 1e3,
