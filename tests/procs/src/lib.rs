@@ -2,6 +2,8 @@
 //! several of them, each in its own folder on its own port.
 
 mod fleet;
+mod follower;
+mod handover;
 mod load;
 mod member;
 mod servers;
@@ -10,6 +12,8 @@ mod system;
 mod traffic;
 
 pub use fleet::{Fleet, Own, Setup, even};
+pub use follower::{Followed, Follower};
+pub use handover::{ALL_ROWS, Handover};
 pub use load::{Sent, Writers};
 pub use member::Member;
 pub use servers::Servers;

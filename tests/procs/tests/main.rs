@@ -15,6 +15,7 @@ mod guide_pipes;
 mod guide_streams;
 mod outage;
 mod round_trip;
+mod streams;
 mod tls;
 mod uploads;
 mod waits;

@@ -72,9 +72,12 @@ impl Operator {
         let operator = tokio::sync::Mutex::new(self);
         let ask = || async {
             match operator.lock().await.ask(tail, body).await {
-                // what is wrong with the request stays wrong
-                Err(error) if format!("{error:#}").contains("\"code\":4") => Ok(Err(error)),
-                Err(error) => Err(error),
+                Err(error) => {
+                    let text = format!("{error:#}");
+                    // what is wrong with the request stays wrong; a peer that was not heard yet is heard in a moment
+                    let stays = text.contains("\"code\":4") && !text.contains("\"err_code\":10005");
+                    if stays { Ok(Err(error)) } else { Err(error) }
+                }
                 Ok(_) => Ok(Ok(())),
             }
         };

@@ -7,6 +7,7 @@ mod ends;
 mod members;
 mod servers;
 mod slow;
+mod streams;
 mod waits;
 mod whole_way;
 
