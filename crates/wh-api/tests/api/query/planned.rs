@@ -7,7 +7,7 @@ use crate::{
 };
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 use wh_types::{Clock, Mono, SystemClock, Timestamp};
 
 /// A wall clock that is set.
