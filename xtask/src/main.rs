@@ -8,6 +8,7 @@ mod setup;
 mod tell;
 mod test;
 mod tidy;
+mod ui;
 mod workspace;
 
 use clap::{Parser, Subcommand};
@@ -36,6 +37,8 @@ enum Command {
     Tidy,
     /// From a clean clone to a running system with real data
     Quickstart(quickstart::Args),
+    /// The live page in headless Chromium, with a screenshot; needs node
+    Ui(ui::Args),
     /// Figures, each as a ratio to a limit measured in the same run
     Bench {
         #[command(subcommand)]
@@ -53,6 +56,7 @@ fn main() -> ExitCode {
         Command::Layers => layers::run(),
         Command::Tidy => tidy::run(),
         Command::Quickstart(args) => quickstart::run(&args),
+        Command::Ui(args) => ui::run(&args),
         Command::Bench { bench } => bench::run(&bench),
     };
     match outcome {

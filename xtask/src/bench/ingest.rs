@@ -169,6 +169,11 @@ impl Bench {
 
     /// The process on an empty data folder; `more` is added to its configuration, within `tenant_defaults`.
     pub(super) async fn wavehouse(&self, clickhouse: &str, more: &str) -> Result<(Process, u16)> {
+        self.wavehouse_with(clickhouse, "", more).await
+    }
+
+    /// The same, with `server` besides within the section of that name.
+    pub(super) async fn wavehouse_with(&self, clickhouse: &str, server: &str, more: &str) -> Result<(Process, u16)> {
         let data = self.disk.path().join("data");
         if data.exists() {
             fs::remove_dir_all(&data)?;
@@ -177,7 +182,7 @@ impl Bench {
         fs::write(
             &config,
             format!(
-                "data_dir: {data:?}\nserver:\n  port: {port}\nlog:\n  level: warn\n\
+                "data_dir: {data:?}\nserver:\n  port: {port}\n{server}log:\n  level: warn\n\
                  tenant_defaults:\n  clickhouse:\n    url: {clickhouse:?}\n    database: default\n{more}"
             ),
         )?;

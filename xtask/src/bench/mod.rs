@@ -11,6 +11,7 @@ mod nats;
 mod query;
 mod queue;
 mod rows;
+mod stream;
 mod worker;
 
 use anyhow::Result;
@@ -34,6 +35,8 @@ pub(crate) enum Bench {
     Nats(nats::Args),
     /// How soon rows flow again when processes come, stop and crash
     Failover(failover::Args),
+    /// Live streams: 10,000 and 100 subscribers, how late rows come and what they cost; a replay
+    Stream(stream::Args),
     /// The worker: CPU a row, rows into ClickHouse beside a plain client, a bad row, many tables
     Worker,
 }
@@ -49,6 +52,7 @@ pub(crate) fn run(bench: &Bench) -> Result<()> {
         Bench::Dedupe(args) => dedupe::run(args),
         Bench::Nats(args) => nats::run(args),
         Bench::Failover(args) => failover::run(args),
+        Bench::Stream(args) => stream::run(args),
         Bench::Worker => worker::run(),
     }
 }

@@ -3,7 +3,7 @@
 //! Everything lives in `target/quickstart/` and listens on 127.0.0.1. Each run begins with an empty folder.
 
 mod steps;
-mod system;
+pub(crate) mod system;
 
 use crate::tell::Teller;
 use anyhow::Result;

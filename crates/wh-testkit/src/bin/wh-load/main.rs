@@ -10,6 +10,7 @@
 
 mod connection;
 mod ids;
+mod stream;
 mod yardstick;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -27,13 +28,14 @@ use std::{
 
 fn main() -> Result<()> {
     let mut args = std::env::args().skip(1);
-    let mode = args.next().context("usage: wh-load http|yardstick KEY=VALUE …")?;
-    let options = Options::read(args)?;
+    let mode = args.next().context("usage: wh-load http|yardstick|stream|replay KEY=VALUE …")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let line = match mode.as_str() {
-        "http" => runtime.block_on(http(options))?,
-        "yardstick" => runtime.block_on(yardstick::run(options))?,
-        other => bail!("no mode {other:?}: http or yardstick"),
+        "http" => runtime.block_on(http(Options::read(args)?))?,
+        "yardstick" => runtime.block_on(yardstick::run(Options::read(args)?))?,
+        "stream" => runtime.block_on(stream::run(args))?,
+        "replay" => runtime.block_on(stream::replay(args))?,
+        other => bail!("no mode {other:?}: http, yardstick, stream or replay"),
     };
     println!("{line}");
     Ok(())
