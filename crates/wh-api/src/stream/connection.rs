@@ -8,7 +8,7 @@ use super::{
     reader::Reader,
     wish::Told,
 };
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use futures::{FutureExt, Stream, future::BoxFuture};
 use std::{convert::Infallible, future::pending, pin::Pin, sync::Arc, time::Duration};
 use tokio::time::{Sleep, sleep_until};
@@ -55,10 +55,11 @@ pub(super) struct Parts {
     pub(super) open: Open,
 }
 
-/// Pieces of one write.
+/// Pieces of one write. Mostly there is one, and nothing is allocated for it.
 #[derive(Default)]
 struct Write {
-    pieces: Vec<Bytes>,
+    first: Bytes,
+    more: Vec<Bytes>,
     bytes: usize,
 }
 
@@ -213,6 +214,8 @@ impl Connection {
     }
 
     fn end(&mut self, reason: Reason) -> Bytes {
+        // a reader may hear of the stop first, as the end of its table
+        let reason = if self.stop.given() { Reason::Stopping } else { reason };
         self.ended = true;
         self.open.ends(reason);
         let known = self.readers.iter().any(|reader| !reader.place().to_string().is_empty());
@@ -238,14 +241,21 @@ async fn any(readers: &mut [Reader]) {
 impl Write {
     fn add(&mut self, bytes: Bytes) {
         self.bytes += bytes.len();
-        self.pieces.push(bytes);
+        if self.first.is_empty() {
+            self.first = bytes;
+        } else {
+            self.more.push(bytes);
+        }
     }
 
     /// One piece is shared with other streams and is not copied.
-    fn join(mut self) -> Bytes {
-        match self.pieces.len() {
-            1 => self.pieces.pop().unwrap_or_default(),
-            _ => self.pieces.concat().into(),
+    fn join(self) -> Bytes {
+        if self.more.is_empty() {
+            return self.first;
         }
+        let mut all = BytesMut::with_capacity(self.bytes);
+        all.extend_from_slice(&self.first);
+        self.more.iter().for_each(|piece| all.extend_from_slice(piece));
+        all.freeze()
     }
 }
