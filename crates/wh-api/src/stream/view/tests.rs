@@ -1,3 +1,5 @@
+//! What a view shows of rows, which views are equal, and what becomes of one when its table changes.
+
 use super::*;
 use std::collections::HashSet;
 use wh_clickhouse::{Column, ColumnKind, types::Type};
