@@ -47,3 +47,23 @@ pub(crate) fn server(take: &mut Take<'_>, roles: Roles, allow_open: bool) -> Ser
     }
     server
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::tests::found;
+
+    #[test]
+    fn streams_leave_connections_for_everything_else() {
+        let bounds = |text: &str| {
+            let (config, _) = found(text).unwrap();
+            (config.server.max_streams, config.tenant_defaults.stream_max_connections)
+        };
+        assert_eq!(bounds(""), (7_500, 7_500));
+        assert_eq!(bounds("server: {max_connections: 1}"), (1, 1));
+        assert_eq!(bounds("server: {max_connections: 2}"), (1, 1));
+        let given = "server: {max_connections: 100, max_streams: 99}\ntenant_defaults: {stream: {max_connections: 7}}";
+        assert_eq!(bounds(given), (99, 7));
+        let errors = found("server: {max_connections: 100, max_streams: 100}").unwrap_err();
+        assert!(errors.len() == 1 && errors[0].contains("server.max_streams"), "{errors:?}");
+    }
+}
