@@ -156,3 +156,16 @@ async fn a_clickhouse_user_that_may_only_read_is_told_plainly_everywhere() {
     assert_eq!(status.code(), Some(1), "{}", doctor.log());
     assert!(doctor.log().contains("set its setting readonly to 0"), "{}", doctor.log());
 }
+
+#[tokio::test]
+async fn tables_without_the_column_that_tells_their_events_apart_are_named_in_the_log() {
+    let system = System::with("  dedupe: {enabled: true, id_field: uid}").await.unwrap();
+    until(WAIT, "the log to name the table", || async {
+        let log = system.wavehouse.log();
+        let told = log.contains("1 table has no column \"uid\"") && log.contains("(events)");
+        anyhow::ensure!(told, "{log}");
+        Ok(())
+    })
+    .await
+    .unwrap();
+}
