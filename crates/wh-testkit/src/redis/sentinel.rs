@@ -92,10 +92,19 @@ impl Sentinel {
     pub async fn fail_over(&self) -> Result<()> {
         self.sentinel.command(&["SENTINEL", "FAILOVER", NAME]).await.context("a failover was refused")?;
         until(START, "the replica is the primary", || async {
-            let named = self.sentinel.command(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME]).await;
+            let told = self.sentinel.command(&["SENTINEL", "MASTER", NAME]).await.unwrap_or_default();
+            let named = self.sentinel.command(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME]).await.unwrap_or_default();
             let old = self.primary.command(&["ROLE"]).await.unwrap_or_default();
-            let named = named.is_ok_and(|named| named.contains(&self.replica.port().to_string()));
-            if named && old.starts_with("slave") { Ok(()) } else { Err(old) }
+            let done = named.contains(&self.replica.port().to_string());
+            if done && old.starts_with("slave") {
+                return Ok(());
+            }
+            let mut again = String::new();
+            // on a busy machine one is given up, and no other begins by itself
+            if !done && told.contains("flags") && !told.contains("failover_in_progress") {
+                again = format!("{:?}", self.sentinel.command(&["SENTINEL", "FAILOVER", NAME]).await);
+            }
+            Err(format!("{old} {told} {named} {again}"))
         })
         .await?;
         Ok(())
