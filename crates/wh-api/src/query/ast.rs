@@ -1,5 +1,6 @@
 //! The structured query as it is sent. Knows no schema.
 
+use super::when;
 use crate::json::{Object, maybe, objects};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -150,6 +151,13 @@ pub(crate) struct TimeRange {
     pub(super) since: String,
     /// The same; no end where it is absent.
     pub(super) until: Option<String>,
+}
+
+impl TimeRange {
+    /// Whether it is another range at another time: nothing else of a query depends on when it is asked.
+    pub(super) fn moves(&self) -> bool {
+        when::age(&self.since).is_some() || self.until.as_deref().and_then(when::age).is_some()
+    }
 }
 
 /// Groups by the intervals that a column's times fall into.

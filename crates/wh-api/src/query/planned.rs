@@ -187,11 +187,6 @@ impl<P: Clone> Generations<P> {
     }
 }
 
-/// Whether two statements are one.
-pub(super) fn same(one: &Built, other: &Built) -> bool {
-    one.sql == other.sql && one.params == other.params && one.most == other.most && one.columns == other.columns
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -46,6 +46,12 @@ async fn an_age_counts_from_the_time_of_each_asking() {
         *clock.0.lock() = at.parse().unwrap();
         assert_eq!(ids().await, expected, "{at}");
     }
+    let until = json!({"columns": ["id"], "order_by": [{"column": "id"}],
+                       "time_range": {"column": "seen", "since": "2001-01-01T00:00:00Z", "until": "0s"}});
+    for (at, rows) in [("2001-01-01T12:00:00Z", 1), ("2001-01-02T12:00:00Z", 2), ("2001-01-03T12:00:00Z", 3)] {
+        *clock.0.lock() = at.parse().unwrap();
+        assert_eq!(engine.query(until.clone()).await.value().as_array().map(Vec::len), Some(rows), "{at}");
+    }
 }
 
 #[tokio::test]
