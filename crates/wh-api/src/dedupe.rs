@@ -64,8 +64,7 @@ impl DedupeRules {
         let lacks = |table: &TableSchema, rule: &IdRule| {
             !table.columns().iter().any(|column| column.name == rule.column && column.writable())
         };
-        let takes_rows = |table: &TableSchema| !matches!(table.engine.as_str(), "View" | "Dictionary");
-        let tables = schema.tables.iter().filter(|(_, table)| takes_rows(table));
+        let tables = schema.tables.iter().filter(|(_, table)| table.takes_rows());
         let mut found: Vec<_> = tables
             .filter_map(|(name, table)| Some((name.as_str(), self.of(name).filter(|rule| lacks(table, rule))?)))
             .collect();

@@ -106,7 +106,7 @@ impl TenantState {
         publishing: &Arc<Publishing>,
     ) -> Result<(Arc<TableState>, Arc<Plan>), ApiError> {
         let schema = self.table_schema(name)?;
-        if matches!(schema.engine.as_str(), "View" | "Dictionary") {
+        if !schema.takes_rows() {
             let text = format!("table {} is a {} and takes no rows", shown(name.as_bytes()), schema.engine);
             return Err(ApiError::new(&codes::TABLE_NOT_WRITABLE, text));
         }

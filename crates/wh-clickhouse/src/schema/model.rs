@@ -91,6 +91,12 @@ impl TableSchema {
         self
     }
 
+    /// Whether rows can be inserted into it at all, by its engine.
+    #[must_use]
+    pub fn takes_rows(&self) -> bool {
+        !matches!(self.engine.as_str(), "View" | "Dictionary")
+    }
+
     /// The columns in the order of their positions.
     #[must_use]
     pub fn columns(&self) -> &[Column] {
